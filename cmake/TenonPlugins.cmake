@@ -1,0 +1,42 @@
+# The plugins of the tree: plugins/<slot>/<name>.c, or a folder plugins/<slot>/<name>/ of several files.
+# A plugin sees the plugin header alone. A backend also sees kernels/, as "kernels/..." or relative to that folder,
+# and links the kernel libraries.
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/include/backend")
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/kernels" "${PROJECT_BINARY_DIR}/include/backend/kernels" SYMBOLIC)
+
+# tenon_backend_kernels(<target> <name>)
+function(tenon_backend_kernels target name)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/kernels" "${PROJECT_BINARY_DIR}/include/backend")
+  if(name STREQUAL "cpu" OR name STREQUAL "cuda")
+    tenon_link_existing(${target} PRIVATE tenon_kernels_${name})
+  endif()
+  tenon_link_existing(${target} PRIVATE tenon_kernels_ref tenon_kernels_quant)
+endfunction()
+
+# Target that builds every plugin of the tree.
+add_custom_target(tenon_plugins)
+
+foreach(slot IN LISTS TENON_SLOTS)
+  file(GLOB entries CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/plugins/${slot}/*")
+  foreach(entry IN LISTS entries)
+    get_filename_component(name "${entry}" NAME_WE)
+    if(slot STREQUAL "backend" AND name STREQUAL "cuda" AND NOT TENON_CUDA)
+      continue()
+    endif()
+    set(sources "")
+    if(IS_DIRECTORY "${entry}")
+      file(GLOB sources CONFIGURE_DEPENDS "${entry}/*.c")
+    elseif(entry MATCHES "\\.c$")
+      set(sources "${entry}")
+    endif()
+    if(NOT sources)
+      continue()
+    endif()
+    tenon_add_plugin(${slot} ${name} ${sources})
+    target_link_libraries(plugin_${slot}_${name} PRIVATE m)
+    add_dependencies(tenon_plugins plugin_${slot}_${name})
+    if(slot STREQUAL "backend")
+      tenon_backend_kernels(plugin_${slot}_${name} ${name})
+    endif()
+  endforeach()
+endforeach()
