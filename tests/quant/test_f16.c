@@ -40,7 +40,7 @@ Test(f16, every_half_has_its_value)
     } else if ((h & 0x7FFF) == 0x7C00) {
       cr_assert(isinf(f) && (f < 0) == (h >> 15), "%04x", h);
     } else {
-      cr_assert((double)f == value_of((uint16_t)h), "%04x", h);
+      cr_assert(value_of((uint16_t)h) == (double)f, "%04x", h);
       cr_assert(bits_of(f) >> 31 == h >> 15, "the sign of %04x", h);
     }
   }
