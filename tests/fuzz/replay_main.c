@@ -49,8 +49,10 @@ static int replay(const char *path, size_t *count)
     char file[4096];
     int n = snprintf(file, sizeof file, "%s/%s", path, e->d_name);
     if (e->d_name[0] == '.') continue;
-    if (n < 0 || (size_t)n >= sizeof file) rc = 1;
-    else if (stat(file, &st) == 0 && S_ISREG(st.st_mode)) rc |= replay(file, count);
+    if (n < 0 || (size_t)n >= sizeof file)
+      rc = 1;
+    else if (stat(file, &st) == 0 && S_ISREG(st.st_mode))
+      rc |= replay(file, count);
   }
   closedir(dir);
   return rc;
