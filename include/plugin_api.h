@@ -578,7 +578,7 @@ enum { TN_GRAN_ALL = 1 /* one decision for all layers */, TN_GRAN_LAYER = 2, TN_
 enum { TN_EV_POSITION = 1 /* a mask on text positions, exact */, TN_EV_SCORE = 2 };
 enum { TN_SIG_ATTN = 1u << 0 /* accumulated since the entry was written */,
        TN_SIG_ATTN_WINDOW = 1u << 1 /* of the last window_rows rows of the prompt */,
-       TN_SIG_KNORM = 1u << 2, TN_SIG_LAST_USE = 1u << 3 };
+       TN_SIG_KNORM = 1u << 2 };
 enum { TN_KEEP = 0, TN_DROP = 1, TN_DEMOTE = 2 };
 
 typedef struct tn_evict_spec { /* filled by describe */
@@ -603,7 +603,7 @@ typedef struct tn_evict_unit { /* the entries of one group */
   uint32_t struct_size, group, layer, head; /* first layer and KV head of the group */
   int64_t n, keep;                          /* entries; how many to keep */
   const int64_t *pos;                       /* [n] text positions, -1: hole */
-  const int64_t *attn, *window, *knorm, *last_use; /* [n] as declared, in tn_signal units; else NULL */
+  const int64_t *attn, *window, *knorm;     /* [n] as declared, in tn_signal units; else NULL */
   float *score;                             /* out [n] finite; higher stays; ties: later position stays */
   uint8_t *verdict;                         /* out [n] or NULL; TN_DEMOTE asks for demotion of an entry that stays,
                                                TN_DROP forces a drop, TN_KEEP leaves it to the score (preset) */

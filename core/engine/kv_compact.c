@@ -1,0 +1,124 @@
+/* kv_compact: keep some entries of a group in fresh pages and forget the rest. See kv.h.
+ *
+ * Entries that go to a narrower layout come first, padded with holes to a whole page, then the others: a page has one
+ * layout. Order inside both parts is the old order, so ranks keep ascending in text position within each part. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kv_int.h"
+
+typedef struct target { /* the new table, before it replaces the old one */
+  int64_t n, live;
+  uint32_t n_pages, n_demoted_pages;
+  int32_t *page;
+  uint8_t *layout;
+  int64_t *text_pos;
+} target;
+
+static void target_release(target *d)
+{
+  free(d->page);
+  free(d->layout);
+  free(d->text_pos);
+}
+
+/* Ranks: demoted entries from 0, holes up to a page boundary, then the rest. */
+static tn_status lay_out(const tn_kv_store *s, const tn_kv_table *t, int64_t n, const int64_t *entry,
+                         const uint8_t *layout, int64_t *map, target *d)
+{
+  int64_t demoted = 0, pt = s->groups->page_tokens;
+  for (int64_t i = 0; layout && i < n; i++) demoted += layout[i] != 0;
+  d->n_demoted_pages = tn_pages_for(s, demoted);
+  d->n = d->n_demoted_pages * pt + (n - demoted);
+  d->live = n;
+  d->n_pages = tn_pages_for(s, d->n);
+  if (d->n_pages > t->cap_pages) return TN_E_NEVER;
+  d->page = tn_zalloc(d->n_pages + 1u, sizeof *d->page);
+  d->layout = tn_zalloc(d->n_pages + 1u, 1);
+  d->text_pos = tn_zalloc((size_t)d->n_pages * (size_t)pt + 1, sizeof *d->text_pos);
+  if (!d->page || !d->layout || !d->text_pos) return TN_E_NOMEM;
+  for (int64_t r = 0; r < d->n; r++) d->text_pos[r] = -1;
+  int64_t low = 0, high = d->n_demoted_pages * pt;
+  for (int64_t i = 0; i < n; i++) {
+    map[i] = layout && layout[i] ? low++ : high++;
+    d->text_pos[map[i]] = t->text_pos[entry[i]];
+  }
+  memset(d->layout, 1, d->n_demoted_pages);
+  return TN_OK;
+}
+
+static tn_status take_pages(tn_kv_store *s, uint64_t seq, const tn_group *g, target *d)
+{
+  tn_status st = TN_OK;
+  uint32_t rest = d->n_pages - d->n_demoted_pages;
+  if (d->n_demoted_pages) st = tn_kv_take(s, seq, g->desc.pools[1], -1, d->n_demoted_pages, d->page);
+  if (st != TN_OK || rest == 0) return st;
+  st = tn_kv_take(s, seq, g->desc.pools[0], -1, rest, d->page + d->n_demoted_pages);
+  for (uint32_t p = 0; st != TN_OK && p < d->n_demoted_pages; p++) tn_kv_drop_page(s, g->desc.pools[1], d->page[p]);
+  return st;
+}
+
+static tn_status move_entries(tn_kv_store *s, const tn_kv_table *t, uint32_t group, const target *d, int64_t n,
+                              const int64_t *entry, const int64_t *map)
+{
+  int64_t pt = s->groups->page_tokens;
+  size_t cap = (size_t)s->cap_pages * (size_t)pt;
+  int32_t *src_page = s->scratch, *src_slot = src_page + cap, *dst_page = src_slot + cap, *dst_slot = dst_page + cap;
+  uint8_t *src_layout = s->scratch_layout, *dst_layout = src_layout + cap;
+  uint32_t moves = 0;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t from = entry[i], to = map[i];
+    if (t->page[from / pt] < 0) return TN_E_INTERNAL;
+    src_page[moves] = t->page[from / pt];
+    src_slot[moves] = (int32_t)(from % pt);
+    src_layout[moves] = t->layout[from / pt];
+    dst_page[moves] = d->page[to / pt];
+    dst_slot[moves] = (int32_t)(to % pt);
+    dst_layout[moves++] = d->layout[to / pt];
+  }
+  tn_kv_moves m = {.struct_size = sizeof m, .group = group, .n = moves,
+                   .src_page = src_page, .src_slot = src_slot, .dst_page = dst_page, .dst_slot = dst_slot,
+                   .src_layout = src_layout, .dst_layout = dst_layout};
+  return tn_exec_kv_move(s->exec, &m);
+}
+
+static void adopt(tn_kv_store *s, tn_kv_seq *q, uint32_t group, const target *d)
+{
+  tn_kv_table *t = &q->t[group];
+  tn_kv_table_clear(s, group, t);
+  memcpy(t->page, d->page, d->n_pages * sizeof *t->page);
+  memcpy(t->layout, d->layout, d->n_pages);
+  memcpy(t->text_pos, d->text_pos, (size_t)d->n * sizeof *t->text_pos);
+  bool raw = s->groups->g[group].desc.keys == TN_KEYS_RAW;
+  int64_t live = 0;
+  for (int64_t r = 0; r < d->n; r++) {
+    t->rope_pos[r] = t->text_pos[r] < 0 ? 0 : raw ? live : t->text_pos[r];
+    live += t->text_pos[r] >= 0;
+  }
+  t->n = d->n;
+  t->live = d->live;
+  t->n_pages = d->n_pages;
+  t->sparse = true;
+  t->mixed = d->n_demoted_pages > 0;
+}
+
+tn_status tn_kv_compact(tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t n, const int64_t *entry,
+                        const uint8_t *layout, int64_t *map)
+{
+  const tn_group *g = &s->groups->g[group];
+  tn_kv_table *t = &q->t[group];
+  if (g->desc.kind != TN_KV_CACHE) return TN_E_STATE;
+  target d = {0};
+  tn_status st = lay_out(s, t, n, entry, layout, map, &d);
+  if (st == TN_OK) st = take_pages(s, q->id, g, &d);
+  if (st == TN_OK) {
+    st = move_entries(s, t, group, &d, n, entry, map);
+    if (st == TN_OK) {
+      adopt(s, q, group, &d);
+    } else {
+      for (uint32_t p = 0; p < d.n_pages; p++) tn_kv_drop_page(s, g->desc.pools[d.layout[p]], d.page[p]);
+    }
+  }
+  target_release(&d);
+  return st;
+}
