@@ -23,10 +23,10 @@
 typedef struct tn_loader tn_loader;
 
 typedef struct tn_loader_cfg { /* strings are copied; all zero is what the command uses */
-  const char *path;    /* search path in place of the environment's TN_PATH; NULL: the environment's */
-  const char *exe_dir; /* folder of the executable; NULL: that of this process */
-  const char *lib_dir; /* plugin folder of the installation; NULL: as configured; "": none */
-  uint32_t isa;        /* 1 + the highest TN_ISA_* of the machine; 0: ask the processor */
+  const char *path;            /* search path in place of the environment's TN_PATH; NULL: the environment's */
+  const char *exe_dir;         /* folder of the executable; NULL: that of this process */
+  const char *lib_dir;         /* plugin folder of the installation; NULL: as configured; "": none */
+  uint32_t isa;                /* 1 + the highest TN_ISA_* of the machine; 0: ask the processor */
   uint32_t reserved0;
   void (*log)(void *ctx, int32_t level, const char *msg); /* TN_LOG_*; NULL: drop */
   void *ctx;
@@ -80,9 +80,9 @@ tn_status tn_plugin_sha256(const tn_plugin *, char out[65], tn_err *err);
 
 /* A plugin file on the search path, known by its note; none of its code has run. */
 typedef struct tn_found {
-  uint32_t slot;       /* of its folder */
-  uint32_t shadowed;   /* 1: a folder searched earlier has this slot and name */
-  const char *name;    /* of the file, without .so */
+  uint32_t slot;     /* of its folder */
+  uint32_t shadowed; /* 1: a folder searched earlier has this slot and name */
+  const char *name;  /* of the file, without .so */
   const char *path;
   const char *id;      /* from the note; "" when there is a problem */
   const char *problem; /* why it would be refused, NULL: nothing known yet */
