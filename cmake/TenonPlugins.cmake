@@ -7,6 +7,10 @@ file(CREATE_LINK "${PROJECT_SOURCE_DIR}/kernels" "${PROJECT_BINARY_DIR}/include/
 # tenon_backend_kernels(<target> <name>)
 function(tenon_backend_kernels target name)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/kernels" "${PROJECT_BINARY_DIR}/include/backend")
+  if(name STREQUAL "cuda")
+    # The CUDA libraries are found where they were when the plugin was built, also once it is installed.
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  endif()
   if(name STREQUAL "cpu" OR name STREQUAL "cuda")
     tenon_link_existing(${target} PRIVATE tenon_kernels_${name})
   endif()

@@ -102,3 +102,11 @@ build_release()
   case $(gcc -dumpfullversion) in 12.*) werror=ON ;; esac
   build default build -DTENON_WERROR=$werror -- "$@"
 }
+
+# skip_reasons <folder>: what the last ctest in a build folder skipped, and why.
+skip_reasons()
+{
+  local skips
+  skips=$(sed -nE 's/^\[SKIP\] (.*)/\1/p; s/^(skip: .*)/\1/p' "$1/Testing/Temporary/LastTest.log" | sort -u)
+  [ -z "$skips" ] || printf 'Skipped, and why:\n%s\n' "$skips"
+}
