@@ -9,7 +9,7 @@ c_library=' assert complex ctype errno fenv float inttypes iso646 limits locale 
   stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath time uchar wchar wctype '
 posix=' dirent dlfcn elf endian fcntl getopt link netdb poll pthread regex sched semaphore strings sys/[a-z]* unistd
   arpa/inet netinet/[a-z]* '
-instructions=' immintrin x86intrin cpuid arm_neon '
+instructions=' immintrin x86intrin xmmintrin cpuid arm_neon '
 cuda=' cuda cuda_runtime cuda_fp16 cuda_bf16 cuda_fp8 cublas_v2 cublasLt mma curand_kernel cuda_pipeline
   cooperative_groups cub/[a-z]* nccl '
 libraries=' ini jansson pcre2 microhttpd mpi '
@@ -83,7 +83,7 @@ while IFS= read -r file; do
 done < <(set +f; sources plugins '*.[ch]' '*.cu' '*.cuh')
 while IFS= read -r file; do
   count=$((count + 1))
-  check "$file" 'include/plugin_api.h core/* kernels/*' "$c_library" "$posix" "$libraries"
+  check "$file" 'include/plugin_api.h core/* kernels/*' "$c_library" "$posix" "$instructions" "$libraries"
 done < <(set +f; sources core '*.[ch]')
 while IFS= read -r file; do
   count=$((count + 1))
