@@ -34,7 +34,8 @@ if(sources)
   add_library(tenon_core STATIC ${sources})
   target_include_directories(tenon_core PUBLIC
     "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/kernels" "${PROJECT_SOURCE_DIR}")
-  target_compile_definitions(tenon_core PUBLIC TN_VERSION="${PROJECT_VERSION}")
+  target_compile_definitions(tenon_core PUBLIC TN_VERSION="${PROJECT_VERSION}"
+    PRIVATE TN_PLUGIN_DIR="${CMAKE_INSTALL_PREFIX}/lib/tenon")
   target_link_libraries(tenon_core PUBLIC Tenon::plugin_api
     PkgConfig::INIH PkgConfig::PCRE2 PkgConfig::JANSSON Threads::Threads ${CMAKE_DL_LIBS} m)
   tenon_link_existing(tenon_core PUBLIC tenon_kernels_quant)
