@@ -159,7 +159,7 @@ void tnk_ref_entry_decode(const tnk_layout *lay, const uint8_t *entry, int64_t d
 {
   const uint8_t *p = entry, *codes = entry + head_bytes(lay, d);
   if (lay->kind == TNK_LAY_DENSE) {
-    for (int64_t i = 0; i < d; i++) p = get(lay->dtype, p, &x[i]);
+    tnk_decode(lay->dtype, entry, x, (size_t)d);
     return;
   }
   const int64_t width = lay->group ? (int64_t)lay->group : d;
