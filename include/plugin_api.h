@@ -558,7 +558,7 @@ typedef struct tn_mem_need { /* per pool */
 } tn_mem_need;
 
 /* Which physical pages hold a sequence's KV. Ids only: refcounts, the prefix index, copies and swap are the host's.
- * Tokens: kv.pages/1, kv.share/1 (pages of one sequence may be held by another), kv.grow/1, kv.token_drop/1. */
+ * Every id of a pool is free after configure, and again once given back. Tokens: kv.pages/1, kv.share/1 (pages of one sequence may be held by another), kv.grow/1, kv.token_drop/1. */
 typedef struct tn_memory_v1 {
   uint32_t struct_size, reserved0;
   tn_status (*configure)(tn_inst *, const tn_mem_shape *, tn_err *);                                /* [cold] */
@@ -570,6 +570,7 @@ typedef struct tn_memory_v1 {
   void (*give)(tn_inst *, uint32_t pool, uint32_t n, const int32_t *pages);                          /* [hot] */
   void (*end)(tn_inst *, uint64_t seq);                                                              /* [hot] */
   uint32_t (*free_pages)(tn_inst *, uint32_t pool);                                                  /* [any] */
+  uint32_t (*page_tokens)(tn_inst *); /* [cold] 16, 32 or 64, asked before configure; NULL: 16 */
 } tn_memory_v1;
 
 /* ---------------------------------------------------------------- slot: eviction */

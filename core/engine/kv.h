@@ -50,7 +50,8 @@ void tn_groups_rank_free(tn_kv_group **groups, uint32_t n);
 
 typedef struct tn_kv_table { /* one sequence's entries in one group */
   int64_t n;                 /* committed entries (ranks, holes counted) */
-  int64_t live;              /* of them, not holes */
+  int64_t live;              /* of them, neither holes nor freed */
+  int64_t next_rope;         /* rope position of the next entry: its text position, or, with RAW keys, its live rank */
   uint32_t n_pages, cap_pages;
   uint32_t first_kept;       /* pages below are settled: freed by mask, or sinks that stay */
   int32_t *page;             /* [cap_pages] */

@@ -85,6 +85,7 @@ static tn_status move_entries(tn_kv_store *s, const tn_kv_table *t, uint32_t gro
 static void adopt(tn_kv_store *s, tn_kv_seq *q, uint32_t group, const target *d)
 {
   tn_kv_table *t = &q->t[group];
+  int64_t next_rope = t->next_rope;
   tn_kv_table_clear(s, group, t);
   memcpy(t->page, d->page, d->n_pages * sizeof *t->page);
   memcpy(t->layout, d->layout, d->n_pages);
@@ -97,6 +98,7 @@ static void adopt(tn_kv_store *s, tn_kv_seq *q, uint32_t group, const target *d)
   }
   t->n = d->n;
   t->live = d->live;
+  t->next_rope = raw ? d->live : next_rope;
   t->n_pages = d->n_pages;
   t->sparse = true;
   t->mixed = d->n_demoted_pages > 0;

@@ -12,6 +12,7 @@
 
 typedef struct cell { /* what one (layer, KV head) asks for */
   uint32_t kind, n_rules;
+  uint32_t cls, reserved0; /* rope class; tells groups apart where keys are raw: they are rotated by a table per group */
   const tn_state_spec *state;
   tn_free_rule rules[TN_KV_MAX_FREE_RULES];
 } cell;
@@ -34,6 +35,7 @@ static cell cell_of(const tn_group_in *in, uint32_t layer, uint32_t head)
     c.state = a->state;
     return c;
   }
+  if (in->evict && in->evict->rank_rope) c.cls = s->layer_class[layer];
   int64_t window = s->class_window[s->layer_class[layer]];
   if (window > 0) add_rule(&c, window, 0);
   if (a->kind == TN_AT_MASK) add_rule(&c, a->mask.hi, a->mask.sinks);
@@ -43,7 +45,7 @@ static cell cell_of(const tn_group_in *in, uint32_t layer, uint32_t head)
 
 static bool same_cell(const cell *a, const cell *b)
 {
-  return a->kind == b->kind && a->state == b->state && a->n_rules == b->n_rules &&
+  return a->kind == b->kind && a->cls == b->cls && a->state == b->state && a->n_rules == b->n_rules &&
          memcmp(a->rules, b->rules, a->n_rules * sizeof a->rules[0]) == 0;
 }
 

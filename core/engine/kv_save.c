@@ -11,7 +11,7 @@ typedef struct head {
 } head;
 
 typedef struct table_head {
-  int64_t n, live, folded;
+  int64_t n, live, folded, next_rope;
   uint32_t n_pages, first_kept;
   uint32_t has_state, sparse, mixed, reserved0;
 } table_head;
@@ -23,7 +23,7 @@ tn_status tn_kv_fork(tn_kv_store *s, const tn_kv_seq *parent, tn_kv_seq *child)
     const tn_group *group = &s->groups->g[g];
     tn_kv_table *b = &child->t[g];
     size_t entries = (size_t)a->n;
-    b->n = a->n, b->live = a->live, b->folded = a->folded;
+    b->n = a->n, b->live = a->live, b->folded = a->folded, b->next_rope = a->next_rope;
     b->first_kept = a->first_kept, b->sparse = a->sparse, b->mixed = a->mixed, b->rotated = 0;
     b->n_pages = tn_pages_for(s, a->n);
     memcpy(b->page, a->page, b->n_pages * sizeof *b->page);
@@ -64,7 +64,7 @@ static uint8_t *put(uint8_t *at, const void *p, size_t n)
 static tn_status save_table(tn_kv_store *s, uint32_t g, const tn_kv_table *t, uint8_t **at)
 {
   const tn_group *group = &s->groups->g[g];
-  table_head h = {t->n, t->live, t->folded, t->n_pages, t->first_kept, t->state >= 0, t->sparse, t->mixed, 0};
+  table_head h = {t->n, t->live, t->folded, t->next_rope, t->n_pages, t->first_kept, t->state >= 0, t->sparse, t->mixed, 0};
   uint8_t *w = put(*at, &h, sizeof h);
   w = put(w, t->layout, t->n_pages);
   w = put(w, t->text_pos, (size_t)t->n * sizeof(int64_t));
@@ -149,7 +149,7 @@ static tn_status load_table(tn_kv_store *s, tn_kv_seq *q, uint32_t g, reader *r)
     tn_status st = there ? load_page(s, q->id, tn_kv_pool_of(group, t, p), r, &t->page[p]) : TN_OK;
     if (st != TN_OK) return st;
   }
-  t->n = h.n, t->live = h.live, t->folded = h.folded, t->first_kept = h.first_kept;
+  t->n = h.n, t->live = h.live, t->folded = h.folded, t->next_rope = h.next_rope, t->first_kept = h.first_kept;
   t->sparse = h.sparse != 0, t->mixed = h.mixed != 0, t->rotated = 0;
   return h.has_state && group->desc.kind == TN_KV_STATE ? load_page(s, q->id, group->desc.state_pool, r, &t->state) : TN_OK;
 }

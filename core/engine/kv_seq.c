@@ -154,6 +154,10 @@ static void free_hidden(tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t ne
     if (!sinks) {
       tn_kv_drop_page(s, tn_kv_pool_of(g, t, p), t->page[p]);
       t->page[p] = -1;
+      for (uint32_t i = 0; i < pt; i++) {
+        t->live -= t->text_pos[p * pt + i] >= 0;
+        t->text_pos[p * pt + i] = -1;
+      }
     }
     t->first_kept = p + 1;
   }
@@ -179,10 +183,11 @@ tn_status tn_kv_commit(tn_kv_store *s, tn_kv_seq *q, uint32_t n, const int32_t *
     if (st != TN_OK) return st;
     for (uint32_t i = 0; i < n; i++) {
       t->text_pos[t->n + i] = pos0 + i;
-      t->rope_pos[t->n + i] = s->groups->g[g].desc.keys == TN_KEYS_RAW ? t->live + i : pos0 + i;
+      t->rope_pos[t->n + i] = t->next_rope + i;
     }
     t->n += n;
     t->live += n;
+    t->next_rope += n;
     if (s->groups->g[g].desc.kind == TN_KV_STATE) st = fold_tiles(s, q, g);
     if (st != TN_OK) return st;
     free_hidden(s, q, g, pos0 + n);
@@ -196,7 +201,7 @@ tn_status tn_kv_truncate(tn_kv_store *s, tn_kv_seq *q, int64_t to)
     if (q->t[g].sparse || q->t[g].folded > to) return TN_E_STATE;
   for (uint32_t g = 0; g < q->n_groups; g++) {
     tn_kv_table *t = &q->t[g];
-    if (t->n > to) t->n = t->live = to;
+    if (t->n > to) t->live -= t->n - to, t->n = t->next_rope = to;
     trim(s, q, g, tn_pages_for(s, t->n));
   }
   return TN_OK;

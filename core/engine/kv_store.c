@@ -100,7 +100,7 @@ void tn_kv_table_clear(tn_kv_store *s, uint32_t group, tn_kv_table *t)
   const tn_group *g = &s->groups->g[group];
   for (uint32_t p = 0; p < t->n_pages; p++) tn_kv_drop_page(s, tn_kv_pool_of(g, t, p), t->page[p]);
   if (g->desc.kind == TN_KV_STATE) tn_kv_drop_page(s, g->desc.state_pool, t->state);
-  t->n = t->live = t->folded = t->rotated = 0;
+  t->n = t->live = t->folded = t->rotated = t->next_rope = 0;
   t->n_pages = t->first_kept = 0;
   t->state = -1;
   t->sparse = t->mixed = false;

@@ -126,7 +126,7 @@ tn_status tn_instance_new(const tn_desc *desc, const tn_value *values, const tn_
     return tn_fail(err, st, "%s/%s: create: %s", tn_slot_name(desc->slot), desc->name,
                    why.msg[0] ? why.msg : tn_status_name(st));
   }
-  *out = (tn_instance){desc, inst, ctx};
+  *out = (tn_instance){desc, inst, ctx, values};
   return TN_OK;
 }
 

@@ -23,6 +23,7 @@ typedef struct tn_instance {
   const tn_desc *desc;
   tn_inst *inst;
   tn_hctx *ctx;
+  const tn_value *values; /* borrowed */
 } tn_instance;
 
 /* Creates the plugin. services is borrowed until release. On failure *err says slot/name, phase and the plugin's text. */

@@ -1,0 +1,82 @@
+/* engine_info: figures, counters and run-time options of an engine. See engine.h. */
+#include <string.h>
+
+#include "engine_int.h"
+
+tn_engine_info tn_engine_stat(const tn_engine *e)
+{
+  tn_engine_info i = {.world = e->exec->world,
+                      .threads = e->cfg.threads,
+                      .max_rows = e->cfg.max_rows,
+                      .max_seqs = e->cfg.max_seqs,
+                      .n_groups = e->n_groups,
+                      .page_tokens = e->groups.page_tokens,
+                      .ctx = e->cfg.ctx,
+                      .kv_bytes_total = tn_kv_bytes_total(e->kv),
+                      .kv_bytes_used = tn_kv_bytes_used(e->kv),
+                      .steps = e->step,
+                      .rows = e->rows,
+                      .n_preempted = e->n_preempted,
+                      .device = ""};
+  i.kv_tokens = UINT64_MAX;
+  for (uint32_t p = 0; p < e->groups.n_pools; p++) {
+    uint64_t groups = 0;
+    for (uint32_t g = 0; g < e->n_groups; g++)
+      groups += e->groups.g[g].desc.pools[0] == p && e->groups.g[g].held_limit >= TN_POS_INF;
+    if (groups == 0) continue;
+    uint64_t tokens = e->groups.pool_pages[p] / groups * e->groups.page_tokens;
+    if (tokens < i.kv_tokens) i.kv_tokens = tokens;
+  }
+  if (i.kv_tokens == UINT64_MAX) i.kv_tokens = (uint64_t)e->cfg.ctx * e->cfg.max_seqs;
+  for (uint32_t r = 0; r < e->exec->world; r++) i.weights_bytes += tn_weights_stat(e->exec->ranks[r].weights).file_bytes;
+  tn_backend_info b = {.struct_size = sizeof b};
+  const tn_rank *r0 = &e->exec->ranks[0];
+  if (r0->b->info(r0->backend.inst, &b) == TN_OK && b.device) i.device = b.device;
+  return i;
+}
+
+uint32_t tn_engine_counters(const tn_engine *e, tn_counter *out, uint32_t n)
+{
+  const char *key;
+  const tn_instance *in;
+  uint32_t have = 0;
+  for (uint32_t i = 0; tn_engine_instance(e, i, &key, &in); i++) {
+    if (!in->desc || !in->desc->counters) continue;
+    for (uint32_t k = 0; in->desc->counters[k]; k++, have++)
+      if (have < n) out[have] = (tn_counter){key, in->desc->name, in->desc->counters[k], tn_instance_count(in, k)};
+  }
+  return have;
+}
+
+tn_status tn_engine_set(tn_engine *e, uint32_t slot, const char *name, const char *key, const tn_value *value, tn_err *err)
+{
+  const char *at;
+  const tn_instance *in;
+  bool found = false;
+  for (uint32_t i = 0; tn_engine_instance(e, i, &at, &in); i++) {
+    if (!in->desc || in->desc->slot != slot || strcmp(in->desc->name, name) != 0) continue;
+    uint32_t k = 0;
+    while (in->desc->params && in->desc->params[k] && strcmp(in->desc->params[k]->key, key) != 0) k++;
+    const tn_param *p = in->desc->params ? in->desc->params[k] : NULL;
+    if (!p) return tn_fail(err, TN_E_ARG, "%s has no option %s", name, key);
+    if (!(p->flags & TN_P_RUNTIME) || !in->desc->set)
+      return tn_fail(err, TN_E_UNSUPPORTED, "%s.%s cannot be changed while the engine runs", name, key);
+    tn_status st = in->desc->set(in->inst, k, value, err);
+    if (st != TN_OK) return st;
+    found = true;
+  }
+  return found ? TN_OK : tn_fail(err, TN_E_ARG, "the composition has no %s", name);
+}
+
+bool tn_engine_check(const tn_engine *e, tn_err *err)
+{
+  const tn_kv_seq *held[TN_MAX_SEQS];
+  uint32_t n = 0;
+  for (const tn_seq *s = e->first; s; s = s->next)
+    if (s->kv && n < TN_MAX_SEQS) held[n++] = s->kv;
+  if (n != e->n_resident) {
+    tn_fail(err, TN_E_INTERNAL, "%u sequences hold KV, %u are counted", n, e->n_resident);
+    return false;
+  }
+  return tn_kv_check(e->kv, held, n, err);
+}

@@ -1,0 +1,169 @@
+/* schedule: steps 1 and 3 of a turn. What the scheduler is shown, what it may answer, and what happens when pages run
+ * out. See step.c. */
+#include <string.h>
+
+#include "engine_int.h"
+
+/* Ends what was cancelled since the last step. */
+static void reap(tn_engine *e)
+{
+  for (tn_seq *s = e->first, *next; s; s = next) {
+    next = s->next;
+    if (s->finish == TN_FINISH_CANCELLED) tn_engine_finish(e, s, TN_FINISH_CANCELLED, NULL);
+  }
+}
+
+static void show(tn_engine *e)
+{
+  uint32_t n = 0;
+  tn_sched_view *v = &e->view;
+  for (tn_seq *s = e->first; s; s = s->next) {
+    s->run = s->n_nodes = 0;
+    if (s->kv) s->state = s->n_done < s->n_prompt || tn_seq_todo(s) > 1 ? TN_SEQ_PREFILL : TN_SEQ_DECODE;
+    else s->state = s->swapped ? TN_SEQ_SWAPPED : TN_SEQ_WAITING;
+    e->by_index[n] = s;
+    ((uint64_t *)(uintptr_t)v->seq)[n] = s->id;
+    ((uint32_t *)(uintptr_t)v->state)[n] = s->state;
+    ((int64_t *)(uintptr_t)v->todo)[n] = tn_seq_todo(s) + tn_draft_limit(e, s);
+    ((int64_t *)(uintptr_t)v->held)[n] = s->kv ? s->n_done : 0;
+    ((int64_t *)(uintptr_t)v->most)[n] = s->max_len;
+    ((uint64_t *)(uintptr_t)v->arrival_ns)[n] = s->arrival_ns;
+    ((uint64_t *)(uintptr_t)v->deadline_ns)[n] = 0;
+    ((int32_t *)(uintptr_t)v->priority)[n] = s->req.priority;
+    n++;
+  }
+  v->n = n;
+  v->step = e->step;
+  v->free_tokens = tn_kv_free_tokens(e->kv);
+}
+
+static tn_status bad_plan(const tn_engine *e, tn_err *err, const char *what, uint32_t at)
+{
+  return tn_fail(err, TN_E_INTERNAL, "scheduler/%s: plan: entry %u %s", e->scheduler.desc->name, at, what);
+}
+
+/* The plan is inside the view, names nobody twice and fits into a step. */
+static tn_status check_plan(tn_engine *e, tn_err *err)
+{
+  const tn_sched_plan *p = &e->plan;
+  uint64_t rows = 0;
+  if (p->n_run > e->view.n || p->n_preempt > e->view.n) return bad_plan(e, err, "is past the end of the view", p->n_run);
+  for (uint32_t i = 0; i < p->n_preempt; i++) {
+    if (p->preempt[i] >= e->view.n) return bad_plan(e, err, "preempts a sequence that is not there", i);
+    if (!e->by_index[p->preempt[i]]->kv) return bad_plan(e, err, "preempts a sequence that holds nothing", i);
+  }
+  for (uint32_t i = 0; i < p->n_run; i++) {
+    if (p->run[i] >= e->view.n) return bad_plan(e, err, "runs a sequence that is not there", i);
+    tn_seq *s = e->by_index[p->run[i]];
+    if (s->run) return bad_plan(e, err, "runs a sequence twice", i);
+    if (p->tokens[i] < 1 || p->tokens[i] > e->view.todo[p->run[i]]) return bad_plan(e, err, "runs more tokens than there are", i);
+    s->run = p->tokens[i];
+    rows += p->tokens[i];
+  }
+  if (rows > e->view.max_rows) return bad_plan(e, err, "passes the step's row limit", p->n_run);
+  return TN_OK;
+}
+
+/* Room in the logits buffer: how many of the planned rows s can run; drafted rows are cut first. */
+static void fit(tn_seq *s, uint32_t *out_left)
+{
+  int64_t todo = tn_seq_todo(s), until_evict = s->next_evict - s->n_done;
+  uint32_t text = s->run > todo ? (uint32_t)todo : s->run, nodes = s->run - text;
+  if (text > until_evict) text = (uint32_t)until_evict, nodes = 0;
+  if (text < todo) nodes = 0;
+  if (s->req.score && text > *out_left) text = *out_left, nodes = 0;
+  uint32_t out = s->req.score ? text : text == todo;
+  if (out > *out_left) text = out = nodes = 0;
+  if (nodes > *out_left - out) nodes = *out_left - out;
+  s->run = text;
+  s->n_nodes = nodes; /* a limit here; draft.c puts the real number */
+  *out_left -= out + nodes;
+}
+
+tn_status tn_engine_schedule(tn_engine *e, tn_err *err)
+{
+  e->n_running = 0;
+  reap(e);
+  show(e);
+  if (e->view.n == 0) return TN_OK;
+  e->plan.n_run = e->plan.n_preempt = 0;
+  const tn_scheduler_v1 *v = e->scheduler.desc->vtable;
+  tn_status st = v->plan(e->scheduler.inst, &e->view, &e->plan);
+  if (st != TN_OK) return tn_fail(err, st, "scheduler/%s: plan: %s", e->scheduler.desc->name, tn_status_name(st));
+  st = check_plan(e, err);
+  if (st != TN_OK) return st;
+  for (uint32_t i = 0; i < e->plan.n_preempt; i++) {
+    tn_seq *s = e->by_index[e->plan.preempt[i]];
+    tn_engine_preempt(e, s, e->plan.how[i]);
+    s->run = 0;
+  }
+  uint32_t out_left = e->max_out;
+  for (uint32_t i = 0; i < e->plan.n_run && e->n_running < e->cfg.max_seqs; i++) {
+    tn_seq *s = e->by_index[e->plan.run[i]];
+    if (s->run == 0) continue;
+    if (!s->kv) {
+      st = tn_engine_admit(e, s);
+      if (st == TN_E_FULL) continue;
+      if (st != TN_OK) {
+        e->by_index[e->plan.run[i]] = NULL;
+        tn_engine_finish(e, s, TN_FINISH_ERROR, "the request does not fit into the KV cache");
+        continue;
+      }
+    }
+    fit(s, &out_left);
+    if (s->run > 0) e->running[e->n_running++] = s;
+  }
+  return TN_OK;
+}
+
+static void stop_running(tn_engine *e, const tn_seq *s)
+{
+  for (uint32_t i = 0; i < e->n_running; i++) {
+    if (e->running[i] != s) continue;
+    memmove(e->running + i, e->running + i + 1, (e->n_running - i - 1) * sizeof *e->running);
+    e->n_running--;
+    return;
+  }
+}
+
+/* Whom the scheduler wants to give way to s; s itself when the answer makes no sense. */
+static tn_seq *victim_for(tn_engine *e, tn_seq *s, uint32_t *how)
+{
+  uint32_t at = 0, index;
+  while (at < e->view.n && e->by_index[at] != s) at++;
+  const tn_scheduler_v1 *v = e->scheduler.desc->vtable;
+  *how = TN_PREEMPT_RECOMPUTE;
+  tn_status st = v->victim(e->scheduler.inst, &e->view, at, &index, how);
+  bool sane = st == TN_OK && index < e->view.n && e->by_index[index] && e->by_index[index]->kv;
+  return sane ? e->by_index[index] : s;
+}
+
+tn_status tn_engine_reserve(tn_engine *e, tn_err *err)
+{
+  for (uint32_t i = 0; i < e->n_running;) {
+    tn_seq *s = e->running[i];
+    tn_status st = tn_kv_reserve(e->kv, s->kv, s->run + s->n_nodes);
+    if (st == TN_E_FULL && s->n_nodes > 0) {
+      s->n_nodes = 0;
+      continue;
+    }
+    if (st == TN_OK) {
+      i++;
+      continue;
+    }
+    if (st != TN_E_FULL || e->n_resident == 1) {
+      stop_running(e, s);
+      tn_engine_finish(e, s, TN_FINISH_ERROR, "the KV cache has no room for the sequence, and nobody could give way");
+      continue;
+    }
+    uint32_t how;
+    tn_seq *victim = victim_for(e, s, &how);
+    bool before = false;
+    for (uint32_t k = 0; k < i; k++) before = before || e->running[k] == victim;
+    stop_running(e, victim);
+    tn_engine_preempt(e, victim, how);
+    i -= before;
+  }
+  (void)err;
+  return TN_OK;
+}
