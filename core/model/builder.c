@@ -18,11 +18,11 @@ static void check_taps(tn_maker *b)
 /* Did every weight that should be observed turn up as a linear's? */
 static void check_observed(tn_maker *b)
 {
-  const tn_built *t = &b->out->b;
+  const tn_built_own *own = b->out;
   for (uint32_t i = 0; i < b->in->n_observe && !b->st; i++) {
     bool found = false;
-    for (uint32_t o = 0; o < t->n_observed && !found; o++)
-      found = strcmp(b->out->needs[t->observed[o]].name, b->in->observe[i]) == 0;
+    for (uint32_t o = 0; o < own->b.n_observed && !found; o++)
+      found = strcmp(own->needs[own->observed[o]].name, b->in->observe[i]) == 0;
     if (!found)
       tn_mk_fail(b, TN_E_ARG, "'%s' is to be observed, but no linear of this program has a weight of that name",
                  b->in->observe[i]);
