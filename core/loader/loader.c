@@ -206,7 +206,6 @@ tn_status tn_loader_open_want(tn_loader *l, const tn_plugin_want *want, const tn
   if (st != TN_OK) return st;
   char *path = NULL;
   st = tn_loader_locate(l, want, &path, err);
-  if (st == TN_E_ARG && want->path) tn_err_prefix(err, "%s plugin '%s'", tn_slot_name(want->slot), want->name);
   if (st != TN_OK) return st;
   tn_inspected in;
   tn_file *f = NULL;

@@ -136,5 +136,7 @@ tn_status tn_loader_locate(tn_loader *l, const tn_plugin_want *want, char **path
   if (want->path[0] != '/')
     return tn_fail(err, TN_E_ARG, "%s plugin '%s': the path '%s' is not absolute", tn_slot_name(want->slot), want->name,
                    want->path);
-  return canonical(want->path, path, err);
+  tn_status st = canonical(want->path, path, err);
+  if (st != TN_OK) tn_err_prefix(err, "%s plugin '%s'", tn_slot_name(want->slot), want->name);
+  return st;
 }

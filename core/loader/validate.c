@@ -122,7 +122,7 @@ tn_status tn_rule_hooks(const tn_desc *d, tn_err *err)
   if (d->slot == TN_SLOT_EVICTION) {
     const tn_eviction_v1 *v = d->vtable;
     if (!v->when != !v->score)
-      return FAIL(d, "tn_eviction_v1.%s is NULL and the other of when and score is not", v->when ? "score" : "when");
+      return FAIL(d, "tn_eviction_v1.%s is NULL and %s is not", v->when ? "score" : "when", v->when ? "when" : "score");
   }
   return TN_OK;
 }

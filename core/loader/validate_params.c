@@ -1,6 +1,8 @@
 /* validate_params: the rules of a parameter table. See validate.h. */
 #include <string.h>
 
+#include "config/options.h"
+#include "config/param.h"
 #include "loader/validate.h"
 #include "loader/words.h"
 #include "utf8.h"
@@ -12,22 +14,13 @@ enum { KNOWN_FLAGS = TN_P_REQUIRED | TN_P_RUNTIME | TN_P_OUTPUT | TN_P_REQUEST |
   tn_fail(err, TN_E_UNSUPPORTED, "descriptor '%.63s': parameter '%.31s': " fmt, (d)->id, (p)->key ? (p)->key : "", \
           __VA_ARGS__)
 
-/* Keys that the host reads in every plugin's section. */
-static bool is_reserved(const char *key)
-{
-  static const char *const reserved[] = {"path", "sha256", "min"};
-  for (size_t i = 0; i < TN_ARRAY_LEN(reserved); i++)
-    if (strcmp(key, reserved[i]) == 0) return true;
-  return false;
-}
-
 static tn_status check_key(const tn_desc *d, size_t i, tn_err *err)
 {
   const tn_param *p = d->params[i];
   if (!p->key || !tn_is_name(p->key))
     return FAIL(d, p, "key of params[%zu] is '%.63s', want a lower-case letter, then letters, digits and _", i,
                 p->key ? p->key : "NULL");
-  if (is_reserved(p->key)) return FAIL(d, p, "the key '%s' is the host's in every section", p->key);
+  if (tn_option_reserved(p->key)) return FAIL(d, p, "the key '%s' is the host's in every section", p->key);
   for (size_t k = 0; k < i; k++)
     if (strcmp(d->params[k]->key, p->key) == 0) return FAIL(d, p, "params[%zu] and params[%zu] have one key", k, i);
   return TN_OK;
@@ -72,6 +65,23 @@ static tn_status check_range(const tn_desc *d, const tn_param *p, tn_err *err)
   return TN_OK;
 }
 
+/* The default is a text that the parameter itself would take. */
+static tn_status check_default(const tn_desc *d, const tn_param *p, tn_err *err)
+{
+  bool required = p->flags & TN_P_REQUIRED;
+  if (required && p->def) return FAIL(d, p, "is required and has the default '%.63s'", p->def);
+  if (required) return TN_OK;
+  if (!p->def) return FAIL(d, p, "%s is NULL and the parameter is not required", "def");
+  if (strnlen(p->def, TN_TEXT_MAX) == TN_TEXT_MAX) return FAIL(d, p, "def is over %u bytes", TN_TEXT_MAX - 1);
+  tn_value v;
+  tn_err why = tn_err_init();
+  tn_status st = tn_param_default(p, &v, &why);
+  if (st == TN_E_NOMEM) return tn_fail(err, st, "%s", why.msg);
+  if (st != TN_OK) return FAIL(d, p, "its default: %s", why.msg);
+  tn_value_free(&v);
+  return TN_OK;
+}
+
 static tn_status check_param(const tn_desc *d, size_t i, tn_err *err)
 {
   const tn_param *p = d->params[i];
@@ -84,10 +94,8 @@ static tn_status check_param(const tn_desc *d, size_t i, tn_err *err)
   st = check_text(d, p, err);
   if (st == TN_OK) st = check_choices(d, p, err);
   if (st == TN_OK) st = check_range(d, p, err);
+  if (st == TN_OK) st = check_default(d, p, err);
   if (st != TN_OK) return st;
-  bool required = p->flags & TN_P_REQUIRED;
-  if (required && p->def) return FAIL(d, p, "is required and has the default '%.63s'", p->def);
-  if (!required && !p->def) return FAIL(d, p, "%s is NULL and the parameter is not required", "def");
   if ((p->flags & TN_P_RUNTIME) && !d->set) return FAIL(d, p, "may change at run time, and %s is NULL", "tn_desc.set");
   return TN_OK;
 }
