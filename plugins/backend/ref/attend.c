@@ -31,7 +31,7 @@ typedef struct seen { /* what one row sees of the step, in rank order */
   int n;
   const float *k[STEP], *v[STEP];
   bool sink[STEP];
-  int64_t rank[STEP];
+  int64_t entry[STEP];
 } seen;
 
 /* ---------------------------------------------------------------- scratch */
@@ -84,19 +84,16 @@ static int64_t pos_at(const task *t, int64_t row, int64_t rank)
 static void fetch(task *t, int64_t row, int bit, bool sink, seen *s)
 {
   const int64_t rank = t->step * STEP + bit, n = t->view->n;
+  const int64_t entry = rank < n ? rank : n + tn_ref_slot_at(t->c->b, row, rank - n);
   const bool common = rank < n || t->c->b->path_off[row] < 0;
   float *k = (common ? t->k : t->own_k) + (int64_t)bit * t->g->d_k;
   float *v = (common ? t->v : t->own_v) + (int64_t)bit * t->g->d_v;
-  if (!common) {
-    load(t, n + tn_ref_slot_at(t->c->b, row, rank - n), k, v);
-  } else if (!(t->have >> bit & 1)) {
-    load(t, rank, k, v);
-    t->have |= 1ull << bit;
-  }
+  if (!common || !(t->have >> bit & 1)) load(t, entry, k, v);
+  if (common) t->have |= 1ull << bit;
   s->k[s->n] = k;
   s->v[s->n] = v;
   s->sink[s->n] = sink;
-  s->rank[s->n++] = rank;
+  s->entry[s->n++] = entry;
 }
 
 static void look(task *t, int64_t row, seen *s)
@@ -113,7 +110,7 @@ static void look(task *t, int64_t row, seen *s)
 
 /* ---------------------------------------------------------------- passes */
 
-/* Accumulators that the row's attention is added to, [entries by rank], or NULL. */
+/* Accumulators that the row's attention is added to, by entry, or NULL. */
 static int64_t *signal_of(const task *t, int64_t row)
 {
   const tn_batch *b = t->c->b;
@@ -138,7 +135,7 @@ static void head_pass(const task *t, int64_t row, uint32_t h, const seen *s, int
       tnk_ref_softmax_add(st, x, s->v[i], a->d_v);
     } else {
       const int64_t share = llrint(ldexp(tnk_ref_softmax_share(st, x), 32));
-      __atomic_fetch_add(&signal[s->rank[i]], share, __ATOMIC_RELAXED);
+      __atomic_fetch_add(&signal[s->entry[i]], share, __ATOMIC_RELAXED);
     }
   }
 }

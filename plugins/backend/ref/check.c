@@ -119,24 +119,43 @@ static tn_status check_masks(const ref_call *c, tn_err *err)
   return TN_OK;
 }
 
-/* KV_WRITE, ATTEND, STATE_MIX. */
+/* `cols` columns are whole heads of `width`, and heads [first, first + n) are among them. */
+static tn_status heads_fit(const ref_call *c, tn_err *err, const char *what, int64_t cols, int64_t width, int64_t first,
+                           int64_t n)
+{
+  if (cols % width == 0 && (first + n) * width <= cols) return TN_OK;
+  return tn_ref_fail(err, TN_E_ARG, "record %s: %s has %lld columns, want %lld or more heads of %lld", c->op->name,
+                     what, (long long)cols, (long long)(first + n), (long long)width);
+}
+
+static tn_status check_kv_write(const ref_call *c, tn_err *err)
+{
+  const tn_op_attend *a = &c->op->p.attend;
+  const int64_t first = a->kv_head0 - c->p->kv_head0;
+  tn_status st = heads_fit(c, err, "the key", c->x.cols, a->d_head, first, a->n_kv_heads);
+  return st ? st : heads_fit(c, err, "the value", c->x2.cols, a->d_v, first, a->n_kv_heads);
+}
+
+/* ATTEND, STATE_MIX. */
 static tn_status check_attend(const ref_call *c, tn_err *err)
 {
   const tn_op_attend *a = &c->op->p.attend;
-  const int64_t kv = a->n_kv_heads, h = a->n_heads;
-  if (!c->p || !c->p->kv) return bad(c, err, "there is no cache");
-  if (kv < 1 || a->d_head < 1 || a->d_v < 1) return bad(c, err, "no heads, or heads of no columns");
-  if (c->op->kind == TN_OP_KV_WRITE) {
-    tn_status st = want(c, err, "key columns", c->x.cols, kv * a->d_head);
-    return st ? st : want(c, err, "value columns", c->x2.cols, kv * a->d_v);
-  }
-  if (h < 1 || h % kv) return bad(c, err, "the KV heads do not divide the heads");
-  if (c->x.p == c->y.p) return bad(c, err, "input and output are the same");
-  tn_status st = want(c, err, "query columns", c->x.cols, h * a->d_head);
-  if (!st) st = want(c, err, "output columns", c->y.cols, h * a->d_v);
-  if (!st && c->x2.p) st = want(c, err, "sink query columns", c->x2.cols, h * a->d_head);
-  if (!st && c->y2.p) st = want(c, err, "lse columns", c->y2.cols, h);
+  const int64_t first = a->head0 - c->p->head0, n = a->n_heads;
+  if (n < 1 || a->n_heads % a->n_kv_heads) return bad(c, err, "the KV heads do not divide the heads");
+  if (c->op->in[0] == c->op->out[0]) return bad(c, err, "input and output are the same");
+  tn_status st = heads_fit(c, err, "the query", c->x.cols, a->d_head, first, n);
+  if (!st) st = heads_fit(c, err, "the output", c->y.cols, a->d_v, first, n);
+  if (!st && c->x2.p) st = heads_fit(c, err, "the sink query", c->x2.cols, a->d_head, first, n);
+  if (!st && c->y2.p) st = heads_fit(c, err, "the lse", c->y2.cols, 1, first, n);
   return st || c->op->kind == TN_OP_STATE_MIX ? st : check_masks(c, err);
+}
+
+static tn_status check_kv(const ref_call *c, tn_err *err)
+{
+  const tn_op_attend *a = &c->op->p.attend;
+  if (!c->p || !c->p->kv) return bad(c, err, "there is no cache");
+  if (a->n_kv_heads < 1 || a->d_head < 1 || a->d_v < 1) return bad(c, err, "no heads, or heads of no columns");
+  return c->op->kind == TN_OP_KV_WRITE ? check_kv_write(c, err) : check_attend(c, err);
 }
 
 static tn_status check_merge(const ref_call *c, tn_err *err)
@@ -187,7 +206,7 @@ tn_status tn_ref_check_shapes(const ref_call *c, tn_err *err)
     case TN_OP_ROPE: return check_rope(c, err);
     case TN_OP_KV_WRITE:
     case TN_OP_ATTEND:
-    case TN_OP_STATE_MIX: return check_attend(c, err);
+    case TN_OP_STATE_MIX: return check_kv(c, err);
     case TN_OP_SOFTCAP:
       if (!(c->op->p.scale.x > 0)) return bad(c, err, "the cap is not above 0");
       return want(c, err, "output columns", c->y.cols, c->x.cols);

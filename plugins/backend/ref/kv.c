@@ -130,8 +130,7 @@ static tn_status check_plan(const tn_kv_plan *plan, tn_err *err)
   for (uint32_t i = 0; i < plan->n_groups; i++) {
     const tn_kv_group *g = plan->groups[i];
     const bool kind = g->kind == TN_KV_CACHE || g->kind == TN_KV_STATE;
-    if (!kind || !g->n_layers || !g->n_heads || !g->d_k || !g->d_v || !g->n_layouts || g->n_layouts > 256 ||
-        g->keys > TN_KEYS_RAW) {
+    if (!kind || !g->n_layers || !g->d_k || !g->d_v || !g->n_layouts || g->n_layouts > 256 || g->keys > TN_KEYS_RAW) {
       return tn_ref_fail(err, TN_E_ARG, "page group %u: kind %u, %u layers, %u heads of %u and %u, %u layouts, keys %u",
                          i, g->kind, g->n_layers, g->n_heads, g->d_k, g->d_v, g->n_layouts, g->keys);
     }

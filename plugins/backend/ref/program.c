@@ -70,6 +70,7 @@ static tn_status make_acts(tn_inst *in, const tn_program *pr, tn_prepared *p, tn
                          (long long)a->cols, a->rows);
     }
     p->buffers[i].bytes = (uint64_t)(rows * row);
+    p->buffers[i].owned = true;
     p->buffers[i].data = in->host->alloc(in->host->ctx, p->buffers[i].bytes ? p->buffers[i].bytes : 1, 64);
     if (!p->buffers[i].data) return no_memory(err, "activations");
     p->act_rows[i] = a->rows;
@@ -83,6 +84,11 @@ static tn_status make_acts(tn_inst *in, const tn_program *pr, tn_prepared *p, tn
 }
 
 /* ---------------------------------------------------------------- checks */
+
+static bool uses_cache(const tn_op *op)
+{
+  return op->kind == TN_OP_KV_WRITE || op->kind == TN_OP_ATTEND || op->kind == TN_OP_STATE_MIX;
+}
 
 static tn_status check_indices(const tn_prepared *p, const tn_op *op, tn_err *err)
 {
@@ -141,17 +147,43 @@ static tn_status check_op(tn_inst *in, tn_prepared *p, uint32_t i, tn_err *err)
   if (st) return st;
   const ref_call c = tn_ref_call_of(in, p, i);
   st = tn_ref_check_shapes(&c, err);
-  if (st || (r->op.kind != TN_OP_KV_WRITE && r->op.kind != TN_OP_ATTEND && r->op.kind != TN_OP_STATE_MIX)) return st;
+  if (st || !uses_cache(&r->op)) return st;
   r->heads = tn_ref_zalloc(in, r->op.p.attend.n_kv_heads, sizeof *r->heads);
   return r->heads ? tn_ref_check_heads(&c, r->heads, err) : no_memory(err, "records");
+}
+
+/* This rank's first heads, and the model's number of KV heads, which only the page groups show. */
+static tn_status count_heads(tn_prepared *p, tn_err *err)
+{
+  bool gathers = false, tiles = false;
+  p->head0 = p->kv_head0 = UINT32_MAX;
+  for (uint32_t i = 0; i < p->n_ops; i++) {
+    const tn_op *op = &p->ops[i].op;
+    const tn_op_attend *a = &op->p.attend;
+    gathers = gathers || (op->kind == TN_OP_COLLECTIVE && op->p.coll.kind == TN_COLL_ALL_GATHER);
+    if (!uses_cache(op)) continue;
+    tiles = tiles || (op->kind == TN_OP_ATTEND && a->tiles);
+    if (a->kv_head0 < p->kv_head0) p->kv_head0 = a->kv_head0;
+    if (op->kind != TN_OP_KV_WRITE && a->head0 < p->head0) p->head0 = a->head0;
+  }
+  for (uint32_t g = 0; p->kv && g < p->kv->n_groups; g++) {
+    for (uint32_t h = 0; h < p->kv->groups[g].n_heads; h++) {
+      const uint32_t head = (uint32_t)p->kv->groups[g].heads[h];
+      if (head >= p->n_kv_heads) p->n_kv_heads = head + 1;
+    }
+  }
+  if (!tiles || !gathers) return TN_OK;
+  return tn_ref_fail(err, TN_E_UNSUPPORTED, "attention tile lists with heads divided among ranks");
 }
 
 static tn_status check_program(tn_inst *in, tn_prepared *p, tn_err *err)
 {
   int64_t int8_cols = 0, widest = 1;
   const uint32_t rows = p->max_rows > p->max_out ? p->max_rows : p->max_out;
+  tn_status st = count_heads(p, err);
+  if (st) return st;
   for (uint32_t i = 0; i < p->n_ops; i++) {
-    tn_status st = check_op(in, p, i, err);
+    st = check_op(in, p, i, err);
     if (st) return st;
     add_work(p, &p->ops[i], &int8_cols);
   }

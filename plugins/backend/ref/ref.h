@@ -56,7 +56,7 @@ void tn_ref_share(int64_t n, uint32_t worker, uint32_t n_workers, int64_t *first
 struct tn_buffer {
   uint8_t *data;
   uint64_t bytes;
-  bool owned;              /* data is freed with the buffer */
+  bool owned;              /* data is the backend's: written by upload, freed with the buffer */
   struct ref_codes *codes; /* a weight of codes; then data is empty */
 };
 
@@ -150,6 +150,8 @@ struct tn_prepared {
   tn_kv *kv; /* borrowed */
   uint32_t n_ops, n_acts, n_weights, n_masks, n_tables, n_taps;
   uint32_t flags, max_rows, max_out;
+  uint32_t head0, kv_head0; /* lowest in any record: the first of this rank, column 0 of the activations */
+  uint32_t n_kv_heads;      /* of the model: how tile sets are counted */
   ref_op *ops;
   tn_tensor *acts;    /* [n_acts], each with a buffer of its own */
   uint32_t *act_rows; /* [n_acts] TN_ROWS_* */

@@ -21,6 +21,22 @@ static ref_rows rows_of(const tn_tensor *t)
 
 static const tn_tensor *pick(const tn_tensor *all, int32_t index) { return index < 0 ? NULL : &all[index]; }
 
+/* A record may work on some heads of its operands: columns begin at the first of them. */
+static void skip_heads(const tn_prepared *p, ref_call *c)
+{
+  const tn_op_attend *a = &c->op->p.attend;
+  if (c->op->kind == TN_OP_KV_WRITE) {
+    c->x.p += (int64_t)(a->kv_head0 - p->kv_head0) * a->d_head;
+    c->x2.p += (int64_t)(a->kv_head0 - p->kv_head0) * a->d_v;
+  } else if (c->op->kind == TN_OP_ATTEND || c->op->kind == TN_OP_STATE_MIX) {
+    const int64_t first = a->head0 - p->head0;
+    c->x.p += first * a->d_head;
+    c->y.p += first * a->d_v;
+    if (c->x2.p) c->x2.p += first * a->d_head;
+    if (c->y2.p) c->y2.p += first;
+  }
+}
+
 ref_call tn_ref_call_of(tn_inst *in, tn_prepared *p, uint32_t i)
 {
   const tn_op *op = &p->ops[i].op;
@@ -49,6 +65,7 @@ tn_status tn_ref_run(tn_inst *in, tn_prepared *p, uint32_t first, uint32_t last,
   tn_status st = tn_ref_batch_check(p, b);
   for (uint32_t i = first; !st && i < last; i++) {
     ref_call c = tn_ref_call_of(in, p, i);
+    skip_heads(p, &c);
     c.b = b;
     c.n = rows_now(p, c.op, b);
     c.token = b->token;

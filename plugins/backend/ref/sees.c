@@ -31,7 +31,8 @@ tn_status tn_ref_sight_of(const ref_call *c, int64_t row, uint32_t kv_head, ref_
   *out = (ref_sight){.pos = b->text_pos[row], .masks = c->p->masks + a->mask, .n_masks = a->n_masks};
   if (!a->tiles) return TN_OK;
   if (a->tiles > b->n_tile_sets || !b->tile_sets) return TN_E_ARG;
-  const uint64_t at = ((uint64_t)(a->tiles - 1) * b->n_seqs + (uint64_t)b->seq[row]) * a->n_kv_heads + kv_head;
+  const uint64_t at =
+      ((uint64_t)(a->tiles - 1) * b->n_seqs + (uint64_t)b->seq[row]) * c->p->n_kv_heads + a->kv_head0 + kv_head;
   const tn_tile_set *set = b->tile_sets[at];
   const int64_t q = out->pos / 64 - (set ? set->first : 0);
   if (!set || q < 0 || q >= (int64_t)set->n || !set->lists[q]) return TN_E_ARG;

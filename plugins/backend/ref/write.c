@@ -4,7 +4,7 @@
 #include "ref.h"
 
 /* |k|_2 in units of 2^-16, added to the row's signal. */
-static void key_norm(const ref_call *c, int64_t row, const ref_head *at, const float *k, int64_t rank)
+static void key_norm(const ref_call *c, int64_t row, const ref_head *at, const float *k, int64_t entry)
 {
   const tn_batch *b = c->b;
   if (!(c->op->flags & TN_OPF_KNORM) || !b->signal || b->signal[row] < 0) return;
@@ -12,7 +12,7 @@ static void key_norm(const ref_call *c, int64_t row, const ref_head *at, const f
   if (!s->knorm || at->group >= s->n_groups || !s->knorm[at->group]) return;
   double sum = 0;
   for (uint32_t i = 0; i < c->op->p.attend.d_head; i++) sum += (double)k[i] * (double)k[i];
-  __atomic_fetch_add(&s->knorm[at->group][rank], llrint(ldexp(sqrt(sum), 16)), __ATOMIC_RELAXED);
+  __atomic_fetch_add(&s->knorm[at->group][entry], llrint(ldexp(sqrt(sum), 16)), __ATOMIC_RELAXED);
 }
 
 static void write_row(const ref_call *c, int64_t row)
@@ -30,7 +30,7 @@ static void write_row(const ref_call *c, int64_t row)
         tn_ref_kv_entry(kv, g, 0, view->page[entry / kv->page_tokens], entry % kv->page_tokens, at->layer, at->head);
     tnk_ref_entry_encode(&g->k_lay[0], k, g->d_k, p);
     tnk_ref_entry_encode(&g->v_lay[0], v, g->d_v, p + g->k_bytes[0]);
-    key_norm(c, row, at, k, view->n + c->b->ord[row]);
+    key_norm(c, row, at, k, entry);
   }
 }
 
