@@ -867,9 +867,10 @@ typedef struct tn_desc {
   const char *name;     /* "h2o": the word in the INI */
   const char *version;  /* "1.0.0" */
   const char *summary;  /* one line */
-  const char *const *provides, *const *needs, *const *conflicts; /* NULL-terminated tokens "kv.token_drop/1" */
-  const tn_param *const *params;    /* NULL-terminated */
-  const char *const *counters;      /* NULL-terminated names; [0] counts engagements: 0 at the end means inert */
+  /* Lists end with NULL; a NULL list is empty. */
+  const char *const *provides, *const *needs, *const *conflicts; /* tokens "kv.token_drop/1" */
+  const tn_param *const *params;
+  const char *const *counters;      /* names; [0] counts engagements: 0 at the end means inert */
   /* What tokens cannot say (heads divide by ranks). Before any instance exists. Optional. [cold] */
   tn_status (*validate)(const tn_plan *, const tn_value *values, tn_err *);
   /* values[i] belongs to params[i]; strings live as long as the instance. On failure *out is NULL. [cold] */
@@ -903,6 +904,20 @@ enum { TN_ISA_BASE = 0, TN_ISA_AVX2 = 1, TN_ISA_AVX512 = 2 };
 #define TN_NOTE(sym_, id_, slot_)                                                                                    \
   __attribute__((section(".note.tenon"), used, aligned(4))) static const tn_note tn_note_##sym_ = {                  \
     4, 88, TN_NOTE_TYPE, { 'T', 'E', 'N', 0 }, TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, TN_ISA_BASE, slot_, 0, id_ }
+
+/* A module of one descriptor, its note and its entry, for the end of a plugin's file. desc_ is the tn_desc's name. */
+#define TN_PLUGIN(name_, id_, slot_, version_, vendor_, license_, desc_)                                             \
+  TN_NOTE(name_, id_, slot_);                                                                                        \
+  static const tn_desc *const tn_descs_##name_[] = { &desc_ };                                                       \
+  static const tn_module tn_module_##name_ = { sizeof(tn_module), TN_ABI_MAJOR, TN_ABI_MINOR, 1, #name_, version_,   \
+                                               vendor_, license_, __VERSION__, tn_descs_##name_, NULL };             \
+  const tn_module *tn_module_v0(const tn_host *host, tn_err *err)                                                    \
+  {                                                                                                                  \
+    (void)host;                                                                                                      \
+    (void)err;                                                                                                       \
+    return &tn_module_##name_;                                                                                       \
+  }                                                                                                                  \
+  static_assert(sizeof(tn_module) == 72, "one module")
 
 #ifdef __cplusplus
 }
