@@ -10,7 +10,7 @@ fixture fixture_open(const tiny_spec *spec)
 {
   fixture f = {0};
   f.model = tiny_open(spec, &f.bytes);
-  f.groups = tiny_groups(f.model, 0, f.model->shape.n_kv_heads, &f.n_groups);
+  f.groups = tiny_groups(f.model, 0, f.model->shape.n_kv_heads, TN_DT_F16, &f.n_groups);
   return f;
 }
 

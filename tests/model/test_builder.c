@@ -40,7 +40,7 @@ Test(builder, gemma3)
   gguf_put_f32(w, "gemma3.attn_logit_softcapping", 50);
   gguf_put_f32(w, "gemma3.final_logit_softcapping", 30);
   f.model = tiny_open_writer(w, &f.bytes, &err);
-  f.groups = tiny_groups(f.model, 0, 2, &f.n_groups);
+  f.groups = tiny_groups(f.model, 0, 2, TN_DT_F16, &f.n_groups);
   tn_build in = fixture_build(&f);
   expect_golden(&in, "program_gemma3");
   fixture_close(&f);

@@ -184,7 +184,7 @@ Test(weights, norms_become_f32)
   for (int i = 0; i < 64; i++) half[i] = tnk_f32_to_f16((float)i);
   gguf_put_tensor(w, "output_norm.weight", TN_DT_F16, 1, ne, half, sizeof half);
   f.model = tiny_open_writer(w, &f.bytes, &err);
-  f.groups = tiny_groups(f.model, 0, 2, &f.n_groups);
+  f.groups = tiny_groups(f.model, 0, 2, TN_DT_F16, &f.n_groups);
   tn_build in = fixture_build(&f);
   tn_built *b = must_build(&in);
   tn_weights_job job = job_of(b);

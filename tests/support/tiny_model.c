@@ -163,13 +163,13 @@ typedef struct tiny_group {
   int32_t layers[TN_MAX_LAYERS], heads[TN_MAX_HEADS];
 } tiny_group;
 
-tn_kv_group **tiny_groups(const tn_model *m, uint32_t kv_head0, uint32_t n_kv_heads, uint32_t *n)
+tn_kv_group **tiny_groups(const tn_model *m, uint32_t kv_head0, uint32_t n_kv_heads, uint32_t dtype, uint32_t *n)
 {
   const tn_model_shape *s = &m->shape;
   tn_kv_group **out = must(calloc(s->n_classes, sizeof *out));
   for (uint32_t c = 0; c < s->n_classes; c++) {
     tiny_group *t = must(calloc(1, sizeof *t));
-    t->layout = (tn_layout){.struct_size = sizeof t->layout, .kind = TN_LAY_DENSE, .dtype = TN_DT_F16};
+    t->layout = (tn_layout){.struct_size = sizeof t->layout, .kind = TN_LAY_DENSE, .dtype = dtype};
     t->layout_ptr = &t->layout;
     t->pool = c;
     t->g = (tn_kv_group){.struct_size = sizeof t->g,

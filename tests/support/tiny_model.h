@@ -26,9 +26,10 @@ tn_model *tiny_open_writer(gguf_writer *w, void **bytes, tn_err *err);
 /* Both, for a spec that must open: ends the test otherwise. */
 tn_model *tiny_open(const tiny_spec *spec, void **bytes);
 
-/* One KV group for each class of layers, ROTATED, f16, all KV heads of the rank [kv_head0, kv_head0 + n_kv_heads):
- * what the engine makes when nothing is evicted. *n groups; free with tiny_groups_free. */
-tn_kv_group **tiny_groups(const tn_model *m, uint32_t kv_head0, uint32_t n_kv_heads, uint32_t *n);
+/* One KV group for each class of layers, ROTATED, entries of dtype (TN_DT_F16 in an engine), of KV heads
+ * [kv_head0, kv_head0 + n_kv_heads); group c uses pool c: what the engine makes when nothing is evicted. *n groups; free
+ * with tiny_groups_free. */
+tn_kv_group **tiny_groups(const tn_model *m, uint32_t kv_head0, uint32_t n_kv_heads, uint32_t dtype, uint32_t *n);
 void tiny_groups_free(tn_kv_group **groups, uint32_t n);
 
 #endif
