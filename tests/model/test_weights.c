@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "builder_help.h"
-#include "fake_backend.h"
+#include "support/fake_backend.h"
 #include "model/weights.h"
 #include "quant/dtype.h"
 

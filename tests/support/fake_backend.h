@@ -1,6 +1,6 @@
 /* fake_backend: a backend that only keeps what weight_load hands it, and can refuse the n-th load. */
-#ifndef TN_TESTS_MODEL_FAKE_BACKEND_H
-#define TN_TESTS_MODEL_FAKE_BACKEND_H
+#ifndef TN_TESTS_FAKE_BACKEND_H
+#define TN_TESTS_FAKE_BACKEND_H
 
 #include <stdbool.h>
 

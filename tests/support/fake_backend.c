@@ -9,10 +9,12 @@ tn_inst *fake_inst(fake_backend *b) { return (tn_inst *)(void *)b; }
 
 static fake_backend *self(tn_inst *in) { return (fake_backend *)(void *)in; }
 
-static void *copy(const void *p, size_t n)
+/* A copy of p, NULL for NULL; *ok is false without memory. */
+static void *copy(const void *p, size_t n, bool *ok)
 {
   void *q = p ? malloc(n ? n : 1) : NULL;
   if (q) memcpy(q, p, n);
+  *ok = *ok && (q || !p);
   return q;
 }
 
@@ -25,6 +27,7 @@ static tn_status weight_load(tn_inst *in, const tn_weight_src *src, tn_tensor *o
   }
   fake_weight *w = &b->w[b->n++];
   const tn_layout *l = src->layout;
+  bool ok = true;
   size_t n = (size_t)src->n, k = (size_t)src->k, groups = 0, supers = 0;
   if (l) groups = l->group ? k / l->group : 1;
   if (l) supers = l->super ? groups / l->super : 0;
@@ -32,14 +35,15 @@ static tn_status weight_load(tn_inst *in, const tn_weight_src *src, tn_tensor *o
   w->src = *src;
   w->src.name = w->name;
   w->given = src->data;
-  w->src.data = copy(src->data, src->bytes);
-  w->src.codes = copy(src->codes, n * k);
-  w->src.scale = copy(src->scale, n * groups * sizeof(float));
-  w->src.offset = copy(src->offset, n * groups * sizeof(float));
-  w->src.sub_scale = copy(src->sub_scale, n * groups);
-  w->src.sub_offset = copy(src->sub_offset, n * groups);
-  w->src.d = copy(src->d, n * supers * sizeof(float));
-  w->src.dmin = copy(src->dmin, n * supers * sizeof(float));
+  w->src.data = copy(src->data, src->bytes, &ok);
+  w->src.codes = copy(src->codes, n * k, &ok);
+  w->src.scale = copy(src->scale, n * groups * sizeof(float), &ok);
+  w->src.offset = copy(src->offset, n * groups * sizeof(float), &ok);
+  w->src.sub_scale = copy(src->sub_scale, n * groups, &ok);
+  w->src.sub_offset = copy(src->sub_offset, n * groups, &ok);
+  w->src.d = copy(src->d, n * supers * sizeof(float), &ok);
+  w->src.dmin = copy(src->dmin, n * supers * sizeof(float), &ok);
+  if (!ok) return TN_E_NOMEM;
   *out = (tn_tensor){.struct_size = sizeof *out, .dtype = src->dtype, .ne = {src->k, src->n, 1, 1}, .layout = l};
   out->offset = b->n; /* which one, plus 1 */
   b->live++;

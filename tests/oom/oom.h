@@ -1,0 +1,18 @@
+/* oom: makes one allocation fail. The tests of this area are linked with malloc, calloc, realloc and free wrapped, in the
+ * test and in all that is linked to it statically. One thread. */
+#ifndef TN_TESTS_OOM_H
+#define TN_TESTS_OOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The n-th allocation from now fails (1: the next), once. 0: none. */
+void oom_arm(uint64_t n);
+
+/* Has it failed? Then disarms. */
+bool oom_fired(void);
+
+/* Allocations not yet freed. */
+int64_t oom_live(void);
+
+#endif
