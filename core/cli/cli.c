@@ -100,6 +100,7 @@ void tn_cli_usage_print(FILE *out, const tn_cli_usage *u)
     fprintf(out, "%-24s %s\n", left, o->help);
   }
   fprintf(out, "  -h, %-24s %s\n", "--help", "print this text");
+  if (u->more) u->more(out);
 }
 
 int tn_cli_mistake(const tn_cli_usage *usage, const char *fmt, ...)

@@ -37,6 +37,7 @@ typedef struct tn_cli_usage {
   const char *summary;          /* one paragraph, lines of at most 90 characters */
   const tn_cli_option *options; /* [n_options], at most TN_CLI_MAX_OPTIONS; --help is added */
   size_t n_options;
+  void (*more)(FILE *out); /* prints what follows the options in the usage text; NULL: nothing */
 } tn_cli_usage;
 
 enum { TN_CLI_END = -1, TN_CLI_STOP = -2 };

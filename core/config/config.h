@@ -61,6 +61,10 @@ const tn_config_entry *tn_config_at(const tn_config *c, size_t i);
 /* Files read, in the order of their first line. NULL past the end. */
 const char *tn_config_file(const tn_config *c, size_t i);
 
+/* A file of the installation's configurations, found as an include of that name would be. *path is its path, *bytes its
+ * text, both the caller's (free()). Errors: TN_E_IO (there is none, or no such folder), TN_E_ARG, TN_E_NOMEM. */
+tn_status tn_config_conf_file(const tn_config *c, const char *name, char **path, char **bytes, size_t *n, tn_err *err);
+
 /* path, without a leading ./, as seen from dir (NULL: the working directory); an absolute one stays. Free with free();
  * NULL: no memory. */
 char *tn_path_from(const char *dir, const char *path);

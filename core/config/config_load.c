@@ -13,7 +13,7 @@ typedef struct loading { /* one file being read */
 
 static tn_status load(tn_config *c, char *path, uint32_t depth, tn_err *err);
 
-static tn_status read_file(tn_config *c, const char *path, char **id, char **bytes, size_t *n, tn_err *err)
+static tn_status read_file(const tn_config *c, const char *path, char **id, char **bytes, size_t *n, tn_err *err)
 {
   if (c->fs.read) return c->fs.read(c->fs.ctx, path, id, bytes, n, err);
   tn_status st = tn_file_read(path, TN_CONFIG_MAX_FILE, bytes, n, err);
@@ -159,4 +159,19 @@ tn_status tn_config_load_text(tn_config *c, const char *name, const char *text, 
     return tn_fail(err, TN_E_NOMEM, "no memory for the configuration");
   }
   return parse(c, src, text, n, err);
+}
+
+tn_status tn_config_conf_file(const tn_config *c, const char *name, char **path, char **bytes, size_t *n, tn_err *err)
+{
+  *path = *bytes = NULL;
+  if (!c->conf_dir) return tn_fail(err, TN_E_IO, "%s: there is no folder of configurations to find it in", name);
+  char *at = tn_path_from(c->conf_dir, name), *id = NULL;
+  if (!at) return tn_fail(err, TN_E_NOMEM, "no memory for the configuration");
+  tn_status st = read_file(c, at, &id, bytes, n, err);
+  free(id);
+  if (st)
+    free(at);
+  else
+    *path = at;
+  return st;
 }

@@ -45,7 +45,7 @@ typedef struct tn_engine_opts { /* [engine], parsed */
   double typical_eps, typical_delta;
   uint32_t attention_kernel; /* TN_KERNEL_* */
   uint64_t seed;             /* 0: a fresh one for each request */
-  int64_t ctx;               /* 0: what the model was trained for */
+  int64_t ctx;               /* 0: what the model was trained for, at most 8192 */
   uint32_t max_seqs, max_rows;
   uint64_t kv_budget_bytes; /* 0: enough for max_seqs sequences of ctx tokens */
   uint32_t in_flight;

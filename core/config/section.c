@@ -11,8 +11,8 @@
 static const tn_compose_key keys[] = {
     {"backend", TN_SLOT_BACKEND, 1},     {"memory", TN_SLOT_MEMORY, 1},     {"attention", TN_SLOT_ATTENTION, 1},
     {"scheduler", TN_SLOT_SCHEDULER, 1}, {"position", TN_SLOT_POSITION, 1}, {"eviction", TN_SLOT_EVICTION, 0},
-    {"weights", TN_SLOT_QUANTIZER, 0},   {"kv", TN_SLOT_QUANTIZER, 0},      {"draft", TN_SLOT_DRAFT, 0},
-    {"parallel", TN_SLOT_PARALLEL, 0},
+    {"weights", TN_SLOT_QUANTIZER, 0},   {"kv", TN_SLOT_QUANTIZER, 0},      {"demote", TN_SLOT_QUANTIZER, 0},
+    {"draft", TN_SLOT_DRAFT, 0},         {"parallel", TN_SLOT_PARALLEL, 0},
 };
 
 const tn_compose_key *tn_compose_key_at(size_t i) { return i < TN_ARRAY_LEN(keys) ? &keys[i] : NULL; }
@@ -35,7 +35,7 @@ tn_status tn_compose_key_check(const char *key, tn_err *err)
   if (near) return tn_fail(err, TN_E_ARG, "[compose] has no key '%s'; did you mean '%s'?", key, near);
   return tn_fail(err, TN_E_ARG,
                  "[compose] has no key '%s'; its keys are backend, memory, attention, %s, scheduler, "
-                 "position, eviction, weights, kv, draft, parallel",
+                 "position, eviction, weights, kv, demote, draft, parallel",
                  key, TN_KEY_ATTENTION_LAYERS);
 }
 

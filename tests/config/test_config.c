@@ -133,7 +133,7 @@ Test(config, faults_name_file_and_line)
                "a.ini:2: [compose] has no key 'evicton'; did you mean 'eviction'?"));
   cr_assert(eq(str, REFUSAL(NULL, {"a.ini", "[compose]\nzzzzzz = a\n"}),
                "a.ini:2: [compose] has no key 'zzzzzz'; its keys are backend, memory, attention, attention.layers, "
-               "scheduler, position, eviction, weights, kv, draft, parallel"));
+               "scheduler, position, eviction, weights, kv, demote, draft, parallel"));
   cr_assert(eq(str, REFUSAL(NULL, {"a.ini", "[enigne]\na = 1\n"}),
                "a.ini:2: there is no section [enigne]; did you mean [engine]?"));
   cr_assert(eq(str, REFUSAL(NULL, {"a.ini", "[evicton.h2o]\na = 1\n"}),
