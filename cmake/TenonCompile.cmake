@@ -43,6 +43,23 @@ elseif(TENON_SANITIZE)
   add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TENON_SANITIZE})
 endif()
+if(TENON_INSTRUMENTED)
+  # -O1, and checks of memory by call in large functions: both shorten the compilation of unrolled kernels many times.
+  add_compile_options(-O1)
+  if(TENON_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    add_compile_options("SHELL:--param asan-instrumentation-with-call-threshold=500")
+  endif()
+endif()
+
+# tenon_sanitize_kernels(<target>): how a library of unrolled kernels is instrumented. UBSan's checks of pointers, which
+# AddressSanitizer sees anyhow, would take minutes to compile; nothing of such a library is fuzzed.
+function(tenon_sanitize_kernels target)
+  if(TENON_FUZZ)
+    target_compile_options(${target} PRIVATE -fno-sanitize=all)
+  elseif(TENON_SANITIZE MATCHES "undefined")
+    target_compile_options(${target} PRIVATE -fno-sanitize=alignment,null,object-size,pointer-overflow)
+  endif()
+endfunction()
 
 # tenon_isa_flags(<out> <file>): the instruction sets that a file's name asks for; all other files use the baseline.
 # The code in such a file runs only after a check of the processor.
