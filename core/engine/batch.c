@@ -193,7 +193,8 @@ static void add_signals(tn_batcher *b, const tn_seq *s, tn_signals *const *node_
 static void want_logits(tn_batcher *b, tn_seq *s)
 {
   bool whole = s->n_done + s->run == s->n_tok;
-  uint32_t first = s->req.score ? 0 : whole ? s->run - 1 : s->run;
+  uint32_t first = whole ? s->run - 1 : s->run;
+  if (s->req.score) first = tn_score_first(s);
   s->out0 = (int32_t)b->b.n_out;
   for (uint32_t i = first; i < s->run + s->n_nodes; i++) b->out_row[b->b.n_out++] = s->row0 + (int32_t)i;
   s->n_out = b->b.n_out - (uint32_t)s->out0;

@@ -91,9 +91,11 @@ static tn_status collect_seq(tn_engine *e, uint32_t index, uint32_t *why, tn_err
   *why = TN_FINISH_NONE;
   bool whole = s->n_done + s->run == s->n_tok;
   int64_t pos0 = s->n_done;
+  uint32_t scored = s->req.score ? tn_score_first(s) : 0;
   if (s->req.score && e->cfg.events.logits)
-    for (uint32_t i = 0; i < s->run; i++) e->cfg.events.logits(e->cfg.events.ctx, s->id, s->req.user, pos0 + i, row_of(e, s, i));
-  uint32_t first = s->req.score ? s->run - 1 : 0;
+    for (uint32_t i = scored; i < s->run; i++)
+      e->cfg.events.logits(e->cfg.events.ctx, s->id, s->req.user, pos0 + i, row_of(e, s, i - scored));
+  uint32_t first = s->req.score ? s->run - 1 - scored : 0;
   bool sample = whole && s->req.max_new > 0;
   if (sample) decide(e, s, first, v);
   tn_status st = commit(e, s, index, v);

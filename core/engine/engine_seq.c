@@ -124,6 +124,9 @@ static tn_status check_request(const tn_engine *e, const tn_request *r, int64_t 
   if (most > e->cfg.ctx)
     return tn_fail(err, TN_E_NEVER, "the request needs %lld tokens (%lld of prompt, %lld to generate), the context has %lld",
                    (long long)most, (long long)have, (long long)r->max_new, (long long)e->cfg.ctx);
+  if (e->draft.desc && e->cfg.verify == TN_VERIFY_GREEDY && r->sampling.temperature > 0)
+    return tn_fail(err, TN_E_ARG, "temperature = %g with verify = greedy: drafted tokens can only be checked greedily; use verify = lossless",
+                   r->sampling.temperature);
   return tn_sampling_check(&r->sampling, e->n_vocab, err);
 }
 

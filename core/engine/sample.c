@@ -230,7 +230,7 @@ double tn_log_sum_exp(const float *logits, uint32_t n)
 {
   double best = (double)logits[tn_argmax(logits, n)], sum = 0;
   if (!isfinite(best)) return best;
-  for (uint32_t i = 0; i < n; i++) sum += exp((double)logits[i] - best);
+  for (uint32_t i = 0; i < n; i++) sum += (double)expf(logits[i] - (float)best);
   return best + log(sum);
 }
 

@@ -58,7 +58,7 @@ double tn_law_p(const tn_law *law, int32_t token);
 /* Arg max of a row, lowest id on ties; NaN never wins. */
 int32_t tn_argmax(const float *logits, uint32_t n);
 
-/* log of the sum of exponentials of a row, in f64: logprob(t) = logits[t] - lse. */
+/* log of the sum of exponentials of a row, each in f32, summed in f64: logprob(t) = logits[t] - lse. */
 double tn_log_sum_exp(const float *logits, uint32_t n);
 
 /* The n largest logits, best first (ties: lowest id), into id[]. n <= n_vocab. */

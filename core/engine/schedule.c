@@ -71,8 +71,9 @@ static void fit(tn_seq *s, uint32_t *out_left)
   uint32_t text = s->run > todo ? (uint32_t)todo : s->run, nodes = s->run - text;
   if (text > until_evict) text = (uint32_t)until_evict, nodes = 0;
   if (text < todo) nodes = 0;
-  if (s->req.score && text > *out_left) text = *out_left, nodes = 0;
-  uint32_t out = s->req.score ? text : text == todo;
+  s->run = text;
+  uint32_t out = s->req.score ? text - tn_score_first(s) : text == todo;
+  if (s->req.score && out > *out_left) text -= out - *out_left, out = *out_left, nodes = 0;
   if (out > *out_left) text = out = nodes = 0;
   if (nodes > *out_left - out) nodes = *out_left - out;
   s->run = text;

@@ -23,7 +23,8 @@ typedef struct tn_request { /* arrays are copied at submission */
   tn_sampling sampling;
   uint64_t key;                 /* key of the request's random draws: its seed */
   uint32_t n_logprobs;          /* alternatives reported with each token, 0..20 */
-  uint32_t score;               /* 1: logits of every prompt row go to events.logits */
+  uint32_t score;               /* 1: logits of the prompt's rows go to events.logits */
+  int64_t score_from;           /* from this text position on */
   const int32_t *stop;          /* [n_stop] tokens that end generation */
   uint32_t n_stop;
   int32_t priority;
@@ -75,6 +76,16 @@ void tn_seq_free(tn_seq *s);
 tn_status tn_seq_push(tn_seq *s, int32_t token);
 
 static inline int64_t tn_seq_todo(const tn_seq *s) { return s->n_tok - s->n_done; }
+
+/* A scored request: the first of this step's rows whose logits are wanted (run: none). The last row of the text always
+ * is, so that something can follow it. */
+static inline uint32_t tn_score_first(const tn_seq *s)
+{
+  int64_t first = s->req.score_from - s->n_done;
+  if (first < 0) first = 0;
+  if (s->n_done + s->run == s->n_tok && first >= s->run) first = (int64_t)s->run - 1;
+  return first < s->run ? (uint32_t)first : s->run;
+}
 
 tn_signals *tn_signals_new(uint32_t n_groups, size_t cap, bool attn, bool window, bool knorm);
 void tn_signals_free(tn_signals *s, uint32_t n_groups);

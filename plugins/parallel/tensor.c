@@ -6,7 +6,7 @@
  * Result   exact, bitwise
  * Cost     weights and KV / ranks each; two exchanges of segments x d floats a row and layer
  * Needs    collective/1        Conflicts  kv.history/1 (scores would be gathered on several ranks)
- * Options  ranks  [1..16, default 2]: must divide the KV heads; the feed-forward must split at its segments
+ * Options  world  [1..16, default 2]: must divide the KV heads; the feed-forward must split at its segments
  * Tests    tests/policy/test_tensor.c, tests/engine/test_tensor_parallel.c
  */
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct tn_inst {
 static tn_status refuse(tn_err *err, const char *what, uint32_t have, uint32_t ranks)
 {
   err->code = TN_E_ARG;
-  snprintf(err->msg, sizeof err->msg, "ranks = %u does not divide %s (%u)", ranks, what, have);
+  snprintf(err->msg, sizeof err->msg, "world = %u does not divide %s (%u)", ranks, what, have);
   return TN_E_ARG;
 }
 
@@ -80,7 +80,7 @@ static void destroy(tn_inst *self) { self->host->free_(self->host->ctx, self); }
 
 static const tn_param p_ranks = {.struct_size = sizeof p_ranks,
                                  .type = TN_T_I64,
-                                 .key = "ranks",
+                                 .key = "world",
                                  .help = "ranks that share the model, as threads of this process",
                                  .def = "2",
                                  .imin = 1,

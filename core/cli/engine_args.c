@@ -1,0 +1,173 @@
+/* engine_args: see engine_args.h. */
+#include "cli/engine_args.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupts; /* a signal handler has nowhere else to write */
+
+static void on_interrupt(int sig)
+{
+  if (++interrupts > 1) {
+    signal(sig, SIG_DFL);
+    raise(sig);
+  }
+}
+
+void tn_cli_catch_interrupt(void)
+{
+  struct sigaction a = {.sa_handler = on_interrupt};
+  sigemptyset(&a.sa_mask);
+  sigaction(SIGINT, &a, NULL);
+}
+
+bool tn_cli_interrupted(void) { return interrupts > 0; }
+
+bool tn_engine_args_set(tn_engine_args *a, const char *fmt, ...)
+{
+  char text[512];
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  char *copy = n >= 0 && (size_t)n < sizeof text && a->n_sets < TN_MAX_SETS ? tn_strdup(text) : NULL;
+  if (!copy) {
+    fprintf(stderr, "tenon: option '%.80s' cannot be taken: too long, or over %u of them\n", text, TN_MAX_SETS);
+    return false;
+  }
+  a->owned[a->n_owned++] = copy;
+  a->sets[a->n_sets++] = copy;
+  return true;
+}
+
+void tn_engine_args_release(tn_engine_args *a)
+{
+  for (size_t i = 0; i < a->n_owned; i++) free(a->owned[i]);
+  a->n_owned = 0;
+}
+
+bool tn_engine_args_take(tn_engine_args *a, const tn_cli_usage *usage, int i, const char *value)
+{
+  static const char *const keys[] = {NULL, NULL, NULL, "ctx", "threads", "max_rows"};
+  int64_t n;
+  switch (i) {
+    case 0: a->model = value; return true;
+    case 1:
+      if (a->n_conf == TN_ARRAY_LEN(a->conf)) return tn_cli_mistake(usage, "more than %zu --conf", a->n_conf), false;
+      a->conf[a->n_conf++] = value;
+      return true;
+    case 2:
+      if (a->n_sets == TN_MAX_SETS) return tn_cli_mistake(usage, "more than %u --set", TN_MAX_SETS), false;
+      a->sets[a->n_sets++] = value;
+      return true;
+    case 3:
+    case 4:
+    case 5:
+      return tn_cli_number(usage, usage->options[i].name, value, 0, 1 << 30, &n) &&
+             tn_engine_args_set(a, "engine.%s=%lld", keys[i], (long long)n);
+    case 6: a->json = true; return true;
+    default: a->verbose = true; return true;
+  }
+}
+
+static void on_log(void *ctx, int32_t level, const char *msg)
+{
+  const tn_engine_args *a = ctx;
+  if (level >= TN_LOG_WARN) fprintf(stderr, "%s: %s\n", level == TN_LOG_WARN ? "warning" : "error", msg);
+  else if (a->verbose) fprintf(stderr, "%s\n", msg);
+}
+
+/* A bar that appears when loading is slow, on a terminal only. */
+typedef struct progress {
+  uint64_t start;
+  int shown; /* percent, -1: nothing yet */
+} progress;
+
+static bool on_progress(void *ctx, double done)
+{
+  progress *p = ctx;
+  int percent = (int)(done * 100);
+  if (tn_cli_interrupted()) return false;
+  if (percent == p->shown || tn_now_ns() - p->start < 500000000u || !isatty(STDERR_FILENO)) return true;
+  p->shown = percent;
+  fprintf(stderr, "\rloading %3d %%", percent);
+  return true;
+}
+
+int tn_engine_args_open(const char *command, const tn_engine_args *a, const tn_setup_args *more, tn_setup *out)
+{
+  progress p = {tn_now_ns(), -1};
+  char *conf_dir = tn_cli_conf_dir();
+  tn_setup_args args = *more;
+  args.conf = a->conf;
+  args.n_conf = a->n_conf;
+  args.sets = a->sets;
+  args.n_sets = a->n_sets;
+  args.model = a->model;
+  args.conf_dir = conf_dir;
+  args.log = on_log;
+  args.log_ctx = (void *)(uintptr_t)a;
+  args.progress = on_progress;
+  args.progress_ctx = &p;
+  tn_err err = tn_err_init();
+  tn_status st = tn_setup_open(&args, out, &err);
+  free(conf_dir);
+  if (p.shown >= 0) fprintf(stderr, "\r             \r");
+  return st == TN_OK ? TN_EXIT_OK : tn_cli_fail(command, &err);
+}
+
+void tn_cli_thousands(uint64_t n, char out[32])
+{
+  char digits[24];
+  int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), at = 0;
+  for (int i = 0; i < len; i++) {
+    if (i > 0 && (len - i) % 3 == 0) out[at++] = ',';
+    out[at++] = digits[i];
+  }
+  out[at] = '\0';
+}
+
+void tn_engine_print_memory(FILE *out, const tn_setup *s, bool verbose)
+{
+  tn_engine_info i = tn_engine_stat(s->engine);
+  char tokens[32], ctx[32], print[TN_FINGERPRINT_HEX + 1];
+  tn_cli_thousands(i.kv_tokens, tokens);
+  tn_cli_thousands((uint64_t)i.ctx, ctx);
+  if (verbose) {
+    char *summary = tn_composition_summary(s->composition);
+    tn_composition_short(s->composition, print);
+    if (summary) fputs(summary, out);
+    free(summary);
+    fprintf(out, "device: %s; model weights take %.2f MiB; %.2f MiB are reserved for the KV cache\n", i.device,
+            (double)i.weights_bytes / 1048576, (double)i.kv_bytes_total / 1048576);
+  }
+  fprintf(out, "KV cache size: %s tokens\n", tokens);
+  fprintf(out, "Maximum concurrency for %s tokens per request: %.2fx\n", ctx, (double)i.kv_tokens / (double)i.ctx);
+}
+
+#define MAX_COUNTERS 128u
+
+void tn_engine_print_counters(FILE *out, const tn_engine *e)
+{
+  tn_counter c[MAX_COUNTERS];
+  uint32_t n = tn_engine_counters(e, c, MAX_COUNTERS);
+  for (uint32_t i = 0; i < n && i < MAX_COUNTERS; i++)
+    fprintf(out, "%s/%s: %s %llu\n", c[i].key, c[i].name, c[i].counter, (unsigned long long)c[i].value);
+}
+
+json_t *tn_engine_counters_json(const tn_engine *e)
+{
+  tn_counter c[MAX_COUNTERS];
+  uint32_t n = tn_engine_counters(e, c, MAX_COUNTERS);
+  json_t *j = json_object();
+  char key[256];
+  for (uint32_t i = 0; i < n && i < MAX_COUNTERS; i++) {
+    snprintf(key, sizeof key, "%s.%s.%s", c[i].key, c[i].name, c[i].counter);
+    json_t *old = json_object_get(j, key); /* ranks add up */
+    json_object_set_new(j, key, json_integer((json_int_t)c[i].value + (old ? json_integer_value(old) : 0)));
+  }
+  return j;
+}

@@ -1,0 +1,57 @@
+/* engine_args: the options that every command with an engine takes, and opening that engine with progress on stderr. */
+#ifndef TN_CORE_CLI_ENGINE_ARGS_H
+#define TN_CORE_CLI_ENGINE_ARGS_H
+
+#include "cli/cli.h"
+#include "setup/setup.h"
+
+#define TN_ENGINE_OPTIONS                                                                                     \
+  {"model", 'm', "FILE", "model, a GGUF file; over [model] path"},                                            \
+      {"conf", 0, "FILE", "composition, an INI file; may be given several times"},                            \
+      {"set", 0, "S.K=V", "one option, as in --set eviction.streaming_llm.window=252 or --set compose.kv=int8"}, \
+      {"ctx-size", 'c', "N", "tokens that a sequence may have; 0: the model's, at most 8192"},                \
+      {"threads", 't', "N", "compute threads; 0: as many CPUs as the process may use"},                       \
+      {"batch-size", 'b', "N", "rows of one step; longer prompts are cut into such chunks"},                  \
+      {"json", 0, NULL, "results as JSON on stdout"},                                                         \
+      {"verbose", 'v', NULL, "what was loaded, and every plugin's counters, on stderr"}
+#define TN_N_ENGINE_OPTIONS 8u
+#define TN_MAX_SETS 64u
+
+typedef struct tn_engine_args {
+  const char *model;
+  const char *conf[16];
+  const char *sets[TN_MAX_SETS];
+  char *owned[TN_MAX_SETS]; /* texts behind sets that were made here */
+  size_t n_conf, n_sets, n_owned;
+  bool json, verbose;
+} tn_engine_args;
+
+/* Takes option i of the usage's table (its first TN_N_ENGINE_OPTIONS entries are TN_ENGINE_OPTIONS); false: a mistake
+ * that has been printed. */
+bool tn_engine_args_take(tn_engine_args *a, const tn_cli_usage *usage, int i, const char *value);
+
+/* Adds --set text made of a format. false: too many, or no memory (printed). */
+bool tn_engine_args_set(tn_engine_args *a, const char *fmt, ...) TN_PRINTF(2, 3);
+void tn_engine_args_release(tn_engine_args *a);
+
+/* Opens everything, with warnings and progress on stderr. more: events, observers, build flags; its conf, sets, model,
+ * log and progress are overwritten. TN_EXIT_OK, or TN_EXIT_FAIL after the reason was printed. */
+int tn_engine_args_open(const char *command, const tn_engine_args *a, const tn_setup_args *more, tn_setup *out);
+
+/* "KV cache size" and "Maximum concurrency", and with verbose the composition and what weights take. */
+void tn_engine_print_memory(FILE *out, const tn_setup *s, bool verbose);
+
+/* Every plugin's counters, one line each. */
+void tn_engine_print_counters(FILE *out, const tn_engine *e);
+
+/* {"backend.ref.runs": 12, ...} */
+json_t *tn_engine_counters_json(const tn_engine *e);
+
+/* 1234567 as "1,234,567". */
+void tn_cli_thousands(uint64_t n, char out[32]);
+
+/* Counts SIGINTs from now on: the first asks for an end, the second kills. tn_cli_interrupted: was there one? */
+void tn_cli_catch_interrupt(void);
+bool tn_cli_interrupted(void);
+
+#endif

@@ -1,0 +1,269 @@
+/* run_session: the work of `tenon run`: prompt in, text out as it comes, then the timing lines or the JSON. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "cli/run_int.h"
+#include "utf8.h"
+
+#define MAX_PIECE 65536u
+
+typedef struct session {
+  const run_args *a;
+  tn_setup setup;
+  tn_utf8_stream stream;
+  char *piece, *shown;      /* [MAX_PIECE] and what feed makes of it */
+  json_t *ids, *logprobs;   /* of the answer */
+  char *text;               /* of the answer, for JSON */
+  size_t n_text, cap_text;
+  uint64_t start_ns, first_ns, last_ns, n_new;
+  uint64_t n_drafted, n_accepted, n_dropped;
+  int64_t n_prompt, n_cached;
+  uint32_t why;
+  char error[512];
+  uint64_t seq;
+} session;
+
+static void keep_text(session *s, const char *p, size_t n)
+{
+  if (s->n_text + n + 1 > s->cap_text) {
+    size_t cap = 2 * (s->n_text + n) + 256;
+    char *grown = realloc(s->text, cap);
+    if (!grown) return;
+    s->text = grown;
+    s->cap_text = cap;
+  }
+  memcpy(s->text + s->n_text, p, n);
+  s->n_text += n;
+}
+
+static void show(session *s, const char *p, size_t n)
+{
+  if (n == 0) return;
+  if (s->a->engine.json) {
+    keep_text(s, p, n);
+    return;
+  }
+  fwrite(p, 1, n, stdout);
+  fflush(stdout);
+}
+
+static void on_token(void *ctx, const tn_token_event *e)
+{
+  session *s = ctx;
+  s->last_ns = tn_now_ns();
+  if (s->n_new++ == 0) s->first_ns = s->last_ns;
+  if (!tn_token_is_eog(s->setup.tokenizer, e->token)) {
+    size_t n = tn_token_piece(s->setup.tokenizer, e->token, 0, s->piece, MAX_PIECE);
+    if (n > MAX_PIECE) n = MAX_PIECE;
+    show(s, s->shown, tn_utf8_feed(&s->stream, s->piece, n, s->shown));
+  }
+  if (s->ids) json_array_append_new(s->ids, json_integer(e->token));
+  if (s->logprobs) {
+    json_t *top = json_array();
+    for (uint32_t i = 0; i < e->n_top; i++) json_array_append_new(top, json_pack("{s:i, s:f}", "id", e->top[i], "logprob", e->top_logprob[i]));
+    json_array_append_new(s->logprobs, json_pack("{s:i, s:f, s:o}", "id", e->token, "logprob", e->logprob, "top", top));
+  }
+  if (tn_cli_interrupted()) tn_engine_cancel(s->setup.engine, e->seq);
+}
+
+static void save_session(session *s, uint64_t seq)
+{
+  uint8_t *bytes;
+  size_t n;
+  tn_err err = tn_err_init();
+  tn_status st = tn_engine_save(s->setup.engine, seq, tn_composition_fingerprint(s->setup.composition), &bytes, &n, &err);
+  if (st != TN_OK) {
+    snprintf(s->error, sizeof s->error, "%s", err.msg);
+    return;
+  }
+  FILE *f = fopen(s->a->save, "wb");
+  bool ok = f && fwrite(bytes, 1, n, f) == n;
+  if (f && fclose(f) != 0) ok = false;
+  if (!ok) snprintf(s->error, sizeof s->error, "%s: cannot be written", s->a->save);
+  free(bytes);
+}
+
+static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *msg)
+{
+  session *s = ctx;
+  s->why = why;
+  s->n_drafted = seq->n_drafted;
+  s->n_accepted = seq->n_accepted;
+  s->n_dropped = seq->n_dropped;
+  s->n_cached = seq->n_cached;
+  s->n_prompt = seq->n_prompt;
+  if (msg) snprintf(s->error, sizeof s->error, "%s", msg);
+  else if (s->a->save) save_session(s, seq->id);
+}
+
+/* The prompt as text: -p, or the file's bytes. *owned is to be freed. */
+static tn_status prompt_text(const run_args *a, tn_str *text, char **owned, tn_err *err)
+{
+  *owned = NULL;
+  if (a->prompt) {
+    *text = (tn_str){a->prompt, strlen(a->prompt)};
+    return TN_OK;
+  }
+  const char *path = strcmp(a->file, "-") == 0 ? "/dev/stdin" : a->file;
+  FILE *f = fopen(path, "rb");
+  if (!f) return tn_fail(err, TN_E_IO, "%s: cannot be opened", a->file);
+  size_t n = 0, cap = 1 << 16, got;
+  char *p = malloc(cap);
+  while (p && (got = fread(p + n, 1, cap - n, f)) > 0) {
+    n += got;
+    if (n < cap) continue;
+    char *grown = cap < TN_TEXT_MAX ? realloc(p, cap *= 2) : NULL;
+    if (!grown) free(p);
+    p = grown;
+  }
+  fclose(f);
+  if (!p) return tn_fail(err, TN_E_NOMEM, "%s: no memory for it", a->file);
+  *owned = p;
+  *text = (tn_str){p, n};
+  return TN_OK;
+}
+
+static tn_status load_session(session *s, const tn_request *r, tn_err *err)
+{
+  char *bytes;
+  size_t n;
+  tn_status st = tn_file_read(s->a->load, (size_t)1 << 34, &bytes, &n, err);
+  if (st != TN_OK) return st;
+  st = tn_engine_restore(s->setup.engine, (const uint8_t *)bytes, n, tn_composition_fingerprint(s->setup.composition), r, &s->seq, err);
+  free(bytes);
+  return st;
+}
+
+static uint64_t choose_seed(const session *s)
+{
+  uint64_t seed = s->a->seed_given ? (uint64_t)s->a->seed : s->setup.opts.seed;
+  if (seed != 0) return seed;
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = tn_now_ns();
+  return seed & INT32_MAX;
+}
+
+static tn_status generate(session *s, const int32_t *ids, size_t n, uint64_t seed, tn_err *err)
+{
+  tn_engine_info info = tn_engine_stat(s->setup.engine);
+  int64_t room = info.ctx - (int64_t)n;
+  tn_request r = {.prompt = ids,
+                  .n_prompt = (int64_t)n,
+                  .max_new = s->a->n_predict < 0 ? (room > 0 ? room : 0) : s->a->n_predict,
+                  .sampling = s->a->sampling,
+                  .key = seed,
+                  .n_logprobs = s->a->n_logprobs,
+                  .ignore_eog = s->a->ignore_eos};
+  s->start_ns = tn_now_ns();
+  tn_status st = s->a->load ? load_session(s, &r, err) : tn_engine_submit(s->setup.engine, &r, &s->seq, err);
+  while (st == TN_OK && !tn_engine_idle(s->setup.engine)) {
+    st = tn_engine_step(s->setup.engine, err);
+    if (tn_cli_interrupted()) tn_engine_cancel(s->setup.engine, s->seq);
+  }
+  char tail[4];
+  show(s, tail, tn_utf8_flush(&s->stream, tail));
+  return st;
+}
+
+static const char *why_word(uint32_t why)
+{
+  static const char *const words[] = {"none", "stop", "length", "cancelled", "error"};
+  return why < TN_ARRAY_LEN(words) ? words[why] : "unknown";
+}
+
+static double ms(uint64_t ns) { return (double)ns / 1e6; }
+
+static double per_second(uint64_t n, uint64_t ns) { return ns ? (double)n * 1e9 / (double)ns : 0; }
+
+static void print_times(const session *s)
+{
+  uint64_t run = (uint64_t)(s->n_prompt - s->n_cached), prompt = s->first_ns > s->start_ns ? s->first_ns - s->start_ns : 0;
+  uint64_t eval = s->last_ns > s->first_ns ? s->last_ns - s->first_ns : 0, n = s->n_new > 1 ? s->n_new - 1 : 0;
+  fprintf(stderr, "prompt eval time = %10.2f ms / %5llu tokens (%8.2f ms per token, %8.2f tokens per second)\n", ms(prompt),
+          (unsigned long long)run, run ? ms(prompt) / (double)run : 0, per_second(run, prompt));
+  fprintf(stderr, "       eval time = %10.2f ms / %5llu tokens (%8.2f ms per token, %8.2f tokens per second)\n", ms(eval),
+          (unsigned long long)n, n ? ms(eval) / (double)n : 0, per_second(n, eval));
+  fprintf(stderr, "      total time = %10.2f ms / %5llu tokens\n", ms(prompt + eval), (unsigned long long)(run + s->n_new));
+  if (s->n_drafted > 0)
+    fprintf(stderr, "draft acceptance rate = %.5f (%5llu accepted / %5llu generated)\n",
+            (double)s->n_accepted / (double)s->n_drafted, (unsigned long long)s->n_accepted, (unsigned long long)s->n_drafted);
+  if (s->n_dropped > 0) fprintf(stderr, "eviction dropped %llu cache entries\n", (unsigned long long)s->n_dropped);
+}
+
+static int print_json(session *s, const int32_t *ids, size_t n, uint64_t seed)
+{
+  char print[TN_FINGERPRINT_HEX + 1];
+  tn_composition_short(s->setup.composition, print);
+  json_t *prompt = json_array();
+  for (size_t i = 0; i < n; i++) json_array_append_new(prompt, json_integer(ids[i]));
+  uint64_t first = s->first_ns > s->start_ns ? s->first_ns - s->start_ns : 0, eval = s->last_ns > s->first_ns ? s->last_ns - s->first_ns : 0;
+  json_t *text = json_stringn(s->text ? s->text : "", s->n_text);
+  json_t *timings = json_pack("{s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:I, s:I}", "prompt_n", (json_int_t)(s->n_prompt - s->n_cached),
+                              "prompt_ms", ms(first), "prompt_per_second", per_second((uint64_t)(s->n_prompt - s->n_cached), first),
+                              "predicted_n", (json_int_t)s->n_new, "predicted_ms", ms(eval), "predicted_per_second",
+                              per_second(s->n_new > 1 ? s->n_new - 1 : 0, eval), "draft_n", (json_int_t)s->n_drafted,
+                              "draft_n_accepted", (json_int_t)s->n_accepted, "cached_n", (json_int_t)s->n_cached);
+  json_t *j = json_pack("{s:o, s:o, s:o, s:s, s:I, s:s, s:o, s:o, s:I}", "text", text, "prompt_ids", prompt, "ids", json_incref(s->ids),
+                        "finish_reason", why_word(s->why), "seed", (json_int_t)seed, "fingerprint", print, "timings", timings,
+                        "counters", tn_engine_counters_json(s->setup.engine), "kv_dropped", (json_int_t)s->n_dropped);
+  if (j && s->logprobs) json_object_set(j, "logprobs", s->logprobs);
+  return tn_cli_json("run", j);
+}
+
+static int report(session *s, const int32_t *ids, size_t n, uint64_t seed)
+{
+  if (s->a->engine.json) return print_json(s, ids, n, seed);
+  fputs("\n", stdout);
+  fflush(stdout);
+  fputs("\n", stderr);
+  if (s->a->sampling.temperature > 0) fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+  print_times(s);
+  if (s->a->engine.verbose) tn_engine_print_counters(stderr, s->setup.engine);
+  return tn_cli_done("run", TN_EXIT_OK);
+}
+
+static int run_prompt(session *s)
+{
+  tn_str text = {"", 0};
+  char *owned = NULL;
+  int32_t *ids = NULL;
+  size_t n = 0;
+  tn_err err = tn_err_init();
+  tn_status st = prompt_text(s->a, &text, &owned, &err);
+  uint32_t special = s->a->load ? TN_TOKENIZE_PARSE_SPECIAL : TN_TOKENIZE_ADD_SPECIAL | TN_TOKENIZE_PARSE_SPECIAL;
+  if (st == TN_OK) st = tn_tokenize(s->setup.tokenizer, text.p, text.n, special, &ids, &n, &err);
+  uint64_t seed = choose_seed(s);
+  if (st == TN_OK && !s->a->engine.json) {
+    tn_engine_print_memory(stderr, &s->setup, s->a->engine.verbose);
+    if (!s->a->no_prompt) fwrite(text.p, 1, text.n, stdout);
+    fflush(stdout);
+  }
+  if (st == TN_OK) st = generate(s, ids, n, seed, &err);
+  if (st == TN_OK && s->error[0]) st = tn_fail(&err, TN_E_IO, "%s", s->error);
+  int code = st == TN_OK ? report(s, ids, n, seed) : tn_cli_fail("run", &err);
+  free(ids);
+  free(owned);
+  return code;
+}
+
+int tn_run_session(const run_args *a)
+{
+  session s = {.a = a};
+  tn_cli_catch_interrupt();
+  tn_setup_args more = {.events = {.ctx = &s, .token = on_token, .finish = on_finish}};
+  s.piece = malloc(MAX_PIECE);
+  s.shown = malloc(TN_UTF8_FEED_MAX(MAX_PIECE));
+  s.ids = a->engine.json ? json_array() : NULL;
+  s.logprobs = a->engine.json && a->n_logprobs ? json_array() : NULL;
+  int code = s.piece && s.shown ? tn_engine_args_open("run", &a->engine, &more, &s.setup) : TN_EXIT_FAIL;
+  if (code == TN_EXIT_OK) {
+    code = run_prompt(&s);
+    tn_setup_close(&s.setup);
+  }
+  free(s.piece);
+  free(s.shown);
+  free(s.text);
+  json_decref(s.ids);
+  json_decref(s.logprobs);
+  return tn_cli_interrupted() && code == TN_EXIT_OK ? 130 : code;
+}
