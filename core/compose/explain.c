@@ -57,7 +57,7 @@ static void needs(FILE *f, const tn_composition *c, const tn_choice *p)
   for (size_t k = 0; (token = tn_choice_need(p, k)); k++) {
     bool found;
     tn_side side = tn_resolve_giver(&c->stack, token, &found);
-    const tn_token_info *info = tn_token_find(token);
+    const tn_token_info *info = tn_capability_find(token);
     char key[64] = "the host";
     const char *name = "";
     if (side.kind == TN_SIDE_PART) {

@@ -77,7 +77,7 @@ static void subject(const tn_stack *s, tn_side side, char *buf, size_t n)
 /* "attention scores per head (attn.scores/1)" */
 static void token_words(const char *token, char *buf, size_t n)
 {
-  const tn_token_info *info = tn_token_find(token);
+  const tn_token_info *info = tn_capability_find(token);
   if (info)
     snprintf(buf, n, "%s (%s)", info->phrase, token);
   else

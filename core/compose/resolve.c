@@ -76,7 +76,7 @@ tn_side tn_resolve_giver(const tn_stack *s, const char *token, bool *found)
 static tn_side blame(const tn_stack *s, const char *token)
 {
   if (!strcmp(token, TN_TOKEN_ENTRIES)) return slot_side(s, TN_SLOT_ATTENTION);
-  const tn_token_info *info = tn_token_find(token);
+  const tn_token_info *info = tn_capability_find(token);
   return info && info->giver ? slot_side(s, info->giver) : (tn_side){TN_SIDE_NONE, 0};
 }
 
@@ -115,7 +115,7 @@ static bool needs_ok(const tn_stack *s, tn_clash *clash)
 /* A side excludes a token: is there another that needs it, or brings it as a trait? */
 static bool conflict_hits(const tn_stack *s, tn_side a, const char *token, tn_clash *clash)
 {
-  const tn_token_info *info = tn_token_find(token);
+  const tn_token_info *info = tn_capability_find(token);
   bool trait = !info || !info->ability;
   *clash = (tn_clash){.kind = TN_CLASH_CONFLICT, .a = a, .token = token};
   for (uint32_t i = 0; i < s->n; i++) {

@@ -32,6 +32,7 @@ static const tn_token_info table[] = {
     {"kv.demote/1", TN_SLOT_EVICTION, TRAIT, "a policy that demotes entries to fewer bits"},
     {"draft.tree/1", TN_SLOT_DRAFT, TRAIT, "drafts that branch"},
     {"draft.lossless/1", TN_SLOT_DRAFT, TRAIT, "the law that each draft was drawn from"},
+    {"attn.names_evicted/1", TN_SLOT_ATTENTION, TRAIT, "a pattern that names tokens which may have been dropped"},
     {"attn.untrained/1", TN_SLOT_ATTENTION, TRAIT, "attention that the model was not trained for"},
     {"weight.untrained/1", TN_SLOT_QUANTIZER, TRAIT, "weights that the model was not trained for"},
     {TN_TOKEN_ROLLBACK, HOST, ABILITY, "taking back cached drafts"},
@@ -41,7 +42,7 @@ static const tn_token_info table[] = {
 
 const tn_token_info *tn_token_at(size_t i) { return i < TN_ARRAY_LEN(table) ? &table[i] : NULL; }
 
-const tn_token_info *tn_token_find(const char *token)
+const tn_token_info *tn_capability_find(const char *token)
 {
   for (size_t i = 0; i < TN_ARRAY_LEN(table); i++)
     if (!strcmp(table[i].token, token)) return &table[i];

@@ -25,7 +25,7 @@ typedef struct tn_token_info {
 const tn_token_info *tn_token_at(size_t i);
 
 /* The row of a token, or NULL. */
-const tn_token_info *tn_token_find(const char *token);
+const tn_token_info *tn_capability_find(const char *token);
 
 /* Is token in the NULL-terminated list? list may be NULL. */
 bool tn_token_in(const char *const *list, const char *token);
