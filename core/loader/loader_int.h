@@ -56,7 +56,14 @@ tn_status tn_file_inspect(const char *path, uint32_t isa, tn_inspected *out, tn_
 /* inspect.c: sha256 of a file as hex. */
 tn_status tn_file_sha256(const char *path, char out[65], tn_err *err);
 
-/* open.c: dlopen, entry, validation. `path` is canonical. *module stays valid for good. */
+/* Where messages that a plugin logs in its entry go. */
+typedef void (*tn_entry_log)(void *ctx, int32_t level, const char *msg);
+
+/* open.c: dlopen and the entry call; nothing of what comes back is looked at. `path` is canonical. The module stays
+ * valid for good. log may be NULL. */
+tn_status tn_file_enter(const char *path, tn_entry_log log, void *log_ctx, const tn_module **module, tn_err *err);
+
+/* open.c: tn_file_enter, then every rule of validate.h; the floating-point mode must not change. */
 tn_status tn_file_load(const tn_loader *l, const char *path, const tn_notes *notes, const tn_module **module,
                        tn_err *err);
 

@@ -1,7 +1,7 @@
 /* open: from a checked file to a validated module. The first code of the plugin that runs is its constructors. */
 #include <dlfcn.h>
 #include <link.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -29,22 +29,30 @@ static void set_fp_mode(uint32_t mode)
 #endif
 }
 
-/* What the entry call's host knows: whose call it is. */
+/* What the entry call's host knows: whose call it is, and where its log goes. */
 typedef struct entry_ctx {
-  const tn_loader *loader;
   const char *path;
+  tn_entry_log log;
+  void *log_ctx;
 } entry_ctx;
+
+/* "path: before word after" */
+static void say(const entry_ctx *c, int32_t level, const char *before, const char *word, const char *after)
+{
+  char msg[1024];
+  if (!c->log) return;
+  snprintf(msg, sizeof msg, "%s: %s%s%s", c->path, before, word, after);
+  c->log(c->log_ctx, level, msg);
+}
 
 static void entry_log(tn_hctx *h, int32_t level, const char *msg)
 {
-  const entry_ctx *c = (const entry_ctx *)(const void *)h;
-  tn_loader_log(c->loader, level, "%s: %s", c->path, msg ? msg : "");
+  say((const entry_ctx *)(const void *)h, level, "", msg ? msg : "", "");
 }
 
 static void misbehaved(tn_hctx *h, const char *call)
 {
-  const entry_ctx *c = (const entry_ctx *)(const void *)h;
-  tn_loader_log(c->loader, TN_LOG_ERROR, "%s: called %s in its entry, where only log may be used", c->path, call);
+  say((const entry_ctx *)(const void *)h, TN_LOG_ERROR, "called ", call, " in its entry, where only log may be used");
 }
 
 static void *entry_alloc(tn_hctx *h, uint64_t bytes, uint64_t align)
@@ -96,16 +104,16 @@ static tn_status find_entry(const char *path, void *handle, entry_fn *entry, tn_
 }
 
 /* Calls the entry with a host that offers the log alone. */
-static tn_status call_entry(const tn_loader *l, const char *path, entry_fn entry, const tn_module **module, tn_err *err)
+static tn_status call_entry(entry_ctx *ctx, entry_fn entry, const tn_module **module, tn_err *err)
 {
-  entry_ctx ctx = {l, path};
+  const char *path = ctx->path;
   const tn_host host = {
       .struct_size = sizeof host,
       .abi_major = TN_ABI_MAJOR,
       .abi_minor = TN_ABI_MINOR,
       .name = "tenon",
       .version = TN_VERSION,
-      .ctx = (tn_hctx *)(void *)&ctx,
+      .ctx = (tn_hctx *)(void *)ctx,
       .log = entry_log,
       .alloc = entry_alloc,
       .free_ = entry_free,
@@ -122,18 +130,24 @@ static tn_status call_entry(const tn_loader *l, const char *path, entry_fn entry
                  why.msg);
 }
 
-tn_status tn_file_load(const tn_loader *l, const char *path, const tn_notes *notes, const tn_module **module,
-                       tn_err *err)
+tn_status tn_file_enter(const char *path, tn_entry_log log, void *log_ctx, const tn_module **module, tn_err *err)
 {
-  uint32_t mode = fp_mode();
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!handle) {
     const char *why = dlerror();
     return tn_fail(err, TN_E_IO, "%s: dlopen: %s", path, why ? why : "no reason given");
   }
   entry_fn entry = NULL;
+  entry_ctx ctx = {path, log, log_ctx};
   tn_status st = find_entry(path, handle, &entry, err);
-  if (st == TN_OK) st = call_entry(l, path, entry, module, err);
+  return st == TN_OK ? call_entry(&ctx, entry, module, err) : st;
+}
+
+tn_status tn_file_load(const tn_loader *l, const char *path, const tn_notes *notes, const tn_module **module,
+                       tn_err *err)
+{
+  uint32_t mode = fp_mode();
+  tn_status st = tn_file_enter(path, l->log, l->ctx, module, err);
   uint32_t after = fp_mode();
   if (after != mode) {
     set_fp_mode(mode);

@@ -156,7 +156,7 @@ tn_status tn_rule_tokens(const tn_desc *d, tn_err *err)
 tn_status tn_rule_counters(const tn_desc *d, tn_err *err)
 {
   size_t n = tn_list_len(d->counters);
-  if (n > TN_LIST_MAX) return FAIL(d, "counters has no NULL among its first %u entries", TN_LIST_MAX);
+  if (n > TN_COUNTER_MAX) return FAIL(d, "counters has more than %u names", TN_COUNTER_MAX);
   for (size_t i = 0; i < n; i++) {
     if (!tn_is_name(d->counters[i]))
       return FAIL(d, "counters[%zu] is '%.63s', want lower-case letters, digits and _", i, d->counters[i]);
@@ -169,9 +169,10 @@ tn_status tn_rule_counters(const tn_desc *d, tn_err *err)
 const tn_desc_rule *tn_desc_rules(size_t *n)
 {
   static const tn_desc_rule rules[] = {
-      {"sizes", tn_rule_sizes},       {"reserved", tn_rule_reserved}, {"words", tn_rule_words},
-      {"hooks", tn_rule_hooks},       {"tokens", tn_rule_tokens},     {"params", tn_rule_params},
-      {"counters", tn_rule_counters},
+      {"sizes", true, tn_rule_sizes},        {"reserved words", false, tn_rule_reserved},
+      {"words", false, tn_rule_words},       {"hooks", false, tn_rule_hooks},
+      {"tokens", false, tn_rule_tokens},     {"parameters", false, tn_rule_params},
+      {"counters", false, tn_rule_counters},
   };
   *n = TN_ARRAY_LEN(rules);
   return rules;

@@ -8,8 +8,9 @@
 
 #include "loader/note.h"
 
-#define TN_LIST_MAX 256u  /* entries of a NULL-terminated list */
-#define TN_TEXT_MAX 4096u /* bytes of a string */
+#define TN_LIST_MAX 256u   /* entries of a NULL-terminated list */
+#define TN_TEXT_MAX 4096u  /* bytes of a string */
+#define TN_COUNTER_MAX 16u /* counters that the host keeps for an instance */
 
 /* Module: size, ABI, name and version, descriptors non-NULL, ids unique. */
 tn_status tn_validate_module(const tn_module *m, tn_err *err);
@@ -30,10 +31,11 @@ tn_status tn_rule_counters(const tn_desc *d, tn_err *err); /* names */
 
 typedef struct tn_desc_rule {
   const char *name;
+  bool basic; /* the later rules rely on it */
   tn_status (*check)(const tn_desc *, tn_err *);
 } tn_desc_rule;
 
-/* The rules in the order in which they may be applied: a later one relies on the earlier ones. Static, *n of them. */
+/* The rules in the order in which they may be applied. Static, *n of them. */
 const tn_desc_rule *tn_desc_rules(size_t *n);
 
 /* Entries of a NULL-terminated list (NULL: 0), at most TN_LIST_MAX + 1. */

@@ -10,9 +10,9 @@
 enum { KNOWN_FLAGS = TN_P_REQUIRED | TN_P_RUNTIME | TN_P_OUTPUT | TN_P_REQUEST | TN_P_DEPRECATED, MAX_CHOICES = 64 };
 
 /* "descriptor 'org.example.a': parameter 'window': " before the text. */
-#define FAIL(d, p, fmt, ...)                                                                                       \
-  tn_fail(err, TN_E_UNSUPPORTED, "descriptor '%.63s': parameter '%.31s': " fmt, (d)->id, (p)->key ? (p)->key : "", \
-          __VA_ARGS__)
+#define FAIL(d, p, fmt, ...)                                                                            \
+  tn_fail(err, TN_E_UNSUPPORTED, "descriptor '%.63s': parameter '%.31s': " fmt, (d)->id ? (d)->id : "", \
+          (p)->key ? (p)->key : "", __VA_ARGS__)
 
 static tn_status check_key(const tn_desc *d, size_t i, tn_err *err)
 {

@@ -134,8 +134,11 @@ static const char *const counters[] = {"evicted", NULL};
 #ifndef EXT
 #define EXT NULL
 #endif
+#ifndef TABLE
+#define TABLE static const
+#endif
 #ifndef DESC
-static const tn_desc desc = {
+TABLE tn_desc desc = {
     .struct_size = DESC_SIZE,
     .slot = DESC_SLOT,
     .slot_version = DESC_SLOT_VERSION,
@@ -170,6 +173,9 @@ static const tn_desc desc = {
 #ifndef MODULE_VERSION
 #define MODULE_VERSION "1.0.0"
 #endif
+#ifndef VENDOR
+#define VENDOR "Tenon tests"
+#endif
 #ifndef MODULE_LICENSE
 #define MODULE_LICENSE "Apache-2.0"
 #endif
@@ -178,14 +184,17 @@ static const tn_desc desc = {
 #endif
 #ifndef NO_MODULE
 static const tn_desc *const descs[] = {DESC, MORE_DESCS NULL};
-static const tn_module module = {
+#ifndef MODULE
+#define MODULE TABLE
+#endif
+MODULE tn_module module = {
     .struct_size = MODULE_SIZE,
     .abi_major = TN_ABI_MAJOR,
     .abi_minor = MODULE_MINOR,
     .n_desc = MODULE_N_DESC,
     .name = NAME,
     .version = MODULE_VERSION,
-    .vendor = "Tenon tests",
+    .vendor = VENDOR,
     .license = MODULE_LICENSE,
     .build = "test",
     .desc = descs,

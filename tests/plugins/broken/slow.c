@@ -1,0 +1,8 @@
+/* slow: takes its time to say what it is. */
+#define NAME "slow"
+#include <time.h>
+#define ENTRY_BODY                          \
+  const struct timespec t = {0, 150000000}; \
+  nanosleep(&t, 0);                         \
+  return &module;
+#include "base.h"
