@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch_int.h"
+
 /* clang-format off */
 static const tn_part_info parts[TN_N_PARTS] = {
   [TN_PART_TOKEN_EMBD]     = {"token_embd", "token_embd", TN_ROLE_EMBED, TN_DIM_VOCAB, TN_DIM_D, false},
@@ -62,12 +64,20 @@ const tn_arch *tn_arch_find(tn_str name)
 
 const tn_part_info *tn_part(uint32_t part) { return &parts[part]; }
 
+const char *tn_arch_show(tn_str s, char buf[72])
+{
+  size_t n = s.n < 71 ? s.n : 71;
+  for (size_t i = 0; i < n; i++) buf[i] = (char)(s.p[i] >= ' ' && s.p[i] < 127 ? s.p[i] : '?');
+  buf[n] = '\0';
+  return buf;
+}
+
 tn_status tn_arch_unknown(const char *path, tn_str name, tn_err *err)
 {
   const char *names[TN_ARRAY_LEN(archs)];
-  char word[64], all[256] = "";
+  char word[72], all[256] = "";
   size_t used = 0;
-  snprintf(word, sizeof word, "%.*s", (int)(name.n < 63 ? name.n : 63), name.p);
+  tn_arch_show(name, word);
   for (size_t i = 0; i < TN_ARRAY_LEN(archs); i++) {
     names[i] = archs[i].name;
     int n = snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);

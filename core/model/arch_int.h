@@ -29,6 +29,9 @@ tn_status tn_arch_read_classes(tn_model_own *own, tn_err *err);
 /* The rope factor tensors into own->rope, after the tensors. */
 tn_status tn_arch_read_factors(tn_model_own *own, tn_err *err);
 
+/* A word of the file fit for a message: at most 71 bytes, all but printable ASCII shown as '?'. Returns buf. */
+const char *tn_arch_show(tn_str s, char buf[72]);
+
 /* "llama.attention.head_count" of the suffix "attention.head_count". */
 void tn_arch_key(const tn_model *m, const char *suffix, char *buf, size_t n);
 

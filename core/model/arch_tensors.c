@@ -116,13 +116,14 @@ static tn_status put(tn_model_own *own, const tn_gguf_tensor *t, tn_err *err)
 {
   const tn_model *m = &own->m;
   const char *path = tn_gguf_path(m->gguf);
+  char name[72];
   place at;
   if (!find_place(t->name, &at) || !allowed(m->arch, &at))
-    return tn_fail(err, TN_E_UNSUPPORTED, "%s: tensor %.*s is not a part of architecture %s as Tenon knows it", path,
-                   (int)t->name.n, t->name.p, m->arch->name);
+    return tn_fail(err, TN_E_UNSUPPORTED, "%s: tensor %s is not a part of architecture %s as Tenon knows it", path,
+                   tn_arch_show(t->name, name), m->arch->name);
   if (at.layer >= m->shape.n_layers)
-    return tn_fail(err, TN_E_ARG, "%s: tensor %.*s is of layer %" PRIu64 ", but %s.block_count is %u", path,
-                   (int)t->name.n, t->name.p, at.layer, m->arch->name, m->shape.n_layers);
+    return tn_fail(err, TN_E_ARG, "%s: tensor %s is of layer %" PRIu64 ", but %s.block_count is %u", path,
+                   tn_arch_show(t->name, name), at.layer, m->arch->name, m->shape.n_layers);
   own->tensors[slot(at.part, (uint32_t)at.layer, at.bias)] = t;
   return check_shape(m, &at, t, err);
 }

@@ -32,6 +32,8 @@ Test(arch, unknown_names_the_nearest_and_all)
   tn_arch_unknown("x.gguf", str("mamba-and-other-state-spaces"), &err);
   cr_expect(strstr(err.msg, "nearest") == NULL, "%s", err.msg);
   cr_expect(strstr(err.msg, "supported are llama") != NULL, "%s", err.msg);
+  tn_arch_unknown("x.gguf", str("a\n\xff\x1b[2J"), &err);
+  cr_expect(strstr(err.msg, "'a???[2J'") != NULL, "%s", err.msg);
   cr_expect(eq(i32, tn_arch_unknown("x.gguf", str("y"), NULL), TN_E_UNSUPPORTED));
 }
 

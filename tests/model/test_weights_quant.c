@@ -191,7 +191,7 @@ static void expect_cut(const void *whole, const void *part, int64_t rows, int64_
               "%s, row %lld", what, (long long)r);
 }
 
-/* ffn_down of each rank holds the codes that one rank has for its columns. */
+/* ffn_down of each rank holds the codes that one rank has for its columns, ffn_up those of its rows. */
 static void ranks_hold_what_one_would(void)
 {
   tn_built *b = build_rank(0, 1);
@@ -214,6 +214,10 @@ static void ranks_hold_what_one_would(void)
     expect_cut(x->sub_offset, y->sub_offset, 64, 128 / g, at / g, 64 / g, 1, "sub offsets");
     expect_cut(x->d, y->d, 64, 128 / u, at / u, 64 / u, sizeof(float), "d");
     expect_cut(x->dmin, y->dmin, 64, 128 / u, at / u, 64 / u, sizeof(float), "dmin");
+    const tn_weight_src *up = &fake_find(&whole, "blk.0.ffn_up.weight")->src;
+    const tn_weight_src *mine = &fake_find(&back, "blk.0.ffn_up.weight")->src;
+    cr_assert(eq(i64, mine->n, 64));
+    if (up->codes) expect_cut(up->codes, mine->codes, 1, 128 * 64, at * 64, 64 * 64, 1, "codes of rows");
     tn_weights_free(rw);
     tn_built_free(rb);
     fake_reset(&back);
