@@ -23,23 +23,28 @@ static uint32_t load_be(const uint8_t *p)
 
 static void block(uint32_t h[8], const uint8_t *p)
 {
-  uint32_t w[64], v[8];
+  uint32_t w[64];
   for (int t = 0; t < 16; t++) w[t] = load_be(p + 4 * t);
   for (int t = 16; t < 64; t++) {
     uint32_t s0 = rotr(w[t - 15], 7) ^ rotr(w[t - 15], 18) ^ (w[t - 15] >> 3);
     uint32_t s1 = rotr(w[t - 2], 17) ^ rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);
     w[t] = w[t - 16] + s0 + w[t - 7] + s1;
   }
-  memcpy(v, h, sizeof v);
+  uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], last = h[7];
   for (int t = 0; t < 64; t++) {
-    uint32_t a = v[0], e = v[4];
-    uint32_t s1 = rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25), ch = (e & v[5]) ^ (~e & v[6]);
-    uint32_t s0 = rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22), maj = (a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]);
-    uint32_t t1 = v[7] + s1 + ch + K[t] + w[t];
-    memmove(v + 1, v, 7 * sizeof v[0]);
-    v[4] += t1;
-    v[0] = t1 + s0 + maj;
+    uint32_t s1 = rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25), ch = (e & f) ^ (~e & g);
+    uint32_t s0 = rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22), maj = (a & b) ^ (a & c) ^ (b & c);
+    uint32_t t1 = last + s1 + ch + K[t] + w[t];
+    last = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + s0 + maj;
   }
+  const uint32_t v[8] = {a, b, c, d, e, f, g, last};
   for (int i = 0; i < 8; i++) h[i] += v[i];
 }
 
