@@ -92,8 +92,8 @@ static tn_status read_scales(tn_model *m, tn_err *err)
   if ((st = tn_arch_real(m, "attn_logit_softcapping", false, 0, 1e6, &cap, err))) return st;
   if ((st = tn_arch_real(m, "final_logit_softcapping", false, 0, 1e6, &final, err))) return st;
   if (scale == 0) {
-    bool wide = m->arch->n_layers_wide_scale == s->n_layers;
-    scale = 1 / sqrt(wide ? (double)(s->d_model / s->n_heads) : (double)s->d_head);
+    uint32_t width = m->arch->n_layers_wide_scale == s->n_layers ? s->d_model / s->n_heads : s->d_head;
+    scale = 1 / sqrt((double)width);
   }
   m->attn_scale = (float)scale;
   m->attn_softcap = (float)cap;

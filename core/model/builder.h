@@ -25,6 +25,8 @@
  *   parallel  a rank's part sums: LINEAR with TN_OPF_PARTS -> [segments of the rank][d], COLLECTIVE ALL_GATHER ->
  *             [segments of the model][d], SEGSUM -> [d]. p.linear of SEGSUM: n = d, k = 0, segments.
  *             A rank's columns of an ALL_GATHER may differ in number from the other ranks'.
+ *   stages    SEND has in0 only and RECV out0 only, tag = first layer of the receiver; BROADCAST has in0 on the rank
+ *             p.coll.peer and out0 on the others, tag = layers of the model. All ranks end with the same logits.
  *
  * RECORDS by name (those a model or composition lacks are absent):
  *   token_embd                                     x = embedding rows            (first stage; else recv: hidden)
