@@ -1,0 +1,67 @@
+/* linear: y = x w^T over panels, and the kernels that each instruction set brings for it.
+ *
+ * Order of the sums, the same for any number of rows, thread, tile and instruction set: a lane holds one output; for each
+ * block of 32 columns, in order, and each of its sums (one, or two halves)
+ *     t = whole-number sum of codes times activations        exact
+ *     y = fma(t, ws * s, y)                                  ws, s: scales of weights and activations
+ *     y = fma(wm, s * sum of activations, y)                 where the weights have offsets wm
+ * With f32 activations or FLOAT panels: y = fma(x[k], w[k], y) for each column in order. */
+#ifndef TN_KERNELS_CPU_LINEAR_H
+#define TN_KERNELS_CPU_LINEAR_H
+
+#include "act.h"
+#include "panel.h"
+
+enum {
+  TNK_CHUNK = 16,  /* blocks that are expanded at a time: 512 columns */
+  TNK_ROWS = 4,    /* rows of one inner kernel */
+  TNK_TILE = 64    /* rows that share an expanded chunk */
+};
+
+/* Expanded chunk of a panel: codes as bytes, scales as f32. */
+typedef struct tnk_chunk {
+  uint8_t code[TNK_CHUNK][8][TNK_LINE];
+  float ws[TNK_CHUNK * 2][TNK_PANEL], wm[TNK_CHUNK * 2][TNK_PANEL]; /* [block][half] */
+} tnk_chunk;
+
+/* Sums of nb blocks added to acc [rows][16]; a: cells of row r at a + r * stride. lines: the blocks' lines, in bytes
+ * wide or packed; ws, wm: [nb][halves][16], wm NULL: the codes' zero point is 2^(bits-1). */
+typedef void (*tnk_dot)(int64_t nb, const uint8_t *lines, const float *ws, const float *wm, const tnk_cell *a,
+                        int64_t stride, float *acc);
+/* n columns of w [n][16] times x, added to acc [rows][16]; row r of x at x + r * stride. */
+typedef void (*tnk_fdot)(int64_t n, const float *w, const float *x, int64_t stride, float *acc);
+
+typedef struct tnk_linear_kernels {
+  tnk_dot dot[4][2][TNK_ROWS];   /* bytes wide: [0: up to 4 bits, 5, 6, 8][halves - 1][rows - 1] */
+  tnk_dot packed[8][2];          /* one row, straight from the panel: [bits - 1][halves - 1] */
+  tnk_fdot fdot[TNK_ROWS];       /* [rows - 1] */
+  /* Codes of blocks [0, nb) of a record to bytes, zero point 8 where they have fewer than 4 bits and no offsets. */
+  void (*codes)(const tnk_fmt *f, int64_t nb, const uint8_t *lines, uint8_t *out);
+  /* Scales of blocks [b0, b0 + nb) of the record rec of rec_nb blocks to [nb][halves][16]; false: wm is not used. */
+  bool (*scales)(const tnk_fmt *f, const uint8_t *rec, int64_t rec_nb, int64_t b0, int64_t nb, float *ws, float *wm);
+  /* A chunk's bytes and scales to f32 [32 nb][16]. */
+  void (*floats)(const tnk_fmt *f, int64_t nb, const uint8_t *codes, const float *ws, const float *wm, float *out);
+  /* Numbers of a FLOAT panel, n columns, to f32. */
+  void (*numbers)(uint32_t scale, int64_t n, const uint8_t *src, float *out);
+} tnk_linear_kernels;
+
+extern const tnk_linear_kernels tnk_linear_scalar, tnk_linear_avx2, tnk_linear_avxvnni, tnk_linear_avx512,
+    tnk_linear_avx512vnni;
+
+/* The kernels of an instruction set of isa.h. */
+const tnk_linear_kernels *tnk_linear_of(int isa);
+
+/* One panel times rows. Exactly one of cells [rows][k blocks] and x [rows][x_stride] is given.
+ *   part  out  [segments][rows][16]: the sums of the segments, apart
+ *   work       scratch of TNK_WORK bytes, 64-aligned, of the calling thread
+ * rows: 1 .. TNK_TILE. segments divide the blocks of k. */
+typedef struct tnk_operand {
+  const tnk_cell *cells;
+  const float *x;
+  int64_t stride; /* cells or numbers between rows */
+} tnk_operand;
+enum { TNK_WORK = sizeof(tnk_chunk) + TNK_CHUNK * TNK_BLOCK * TNK_PANEL * 4 };
+void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t panel, const tnk_operand *a, int64_t rows,
+                      uint32_t segments, float *part, void *work);
+
+#endif
