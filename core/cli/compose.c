@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/setup.h"
+#include "cli/compose_open.h"
 #include "config/param.h"
 
 enum { OPT_SET = 0, OPT_EXPLAIN, OPT_DIFF, OPT_JSON, OPT_NO_MODEL, MAX_SETS = 256 };
@@ -77,17 +77,17 @@ static bool parse(int argc, char **argv, request *r, int *code)
   return !r->diff || (r->n_files == 2 && !r->explain);
 }
 
-static tn_status open_one(const request *r, tn_loader *loader, const char *const *files, size_t n, tn_cli_setup *out,
+static tn_status open_one(const request *r, tn_loader *loader, const char *const *files, size_t n, tn_cli_composed *out,
                           tn_err *err)
 {
-  tn_cli_setup_args args = {.command = usage.command,
-                            .files = files,
-                            .n_files = n,
-                            .sets = r->sets,
-                            .n_sets = r->n_sets,
-                            .loader = loader,
-                            .without_model = r->no_model};
-  return tn_cli_setup_open(&args, out, err);
+  tn_cli_open_args args = {.command = usage.command,
+                           .files = files,
+                           .n_files = n,
+                           .sets = r->sets,
+                           .n_sets = r->n_sets,
+                           .loader = loader,
+                           .without_model = r->no_model};
+  return tn_cli_compose_open(&args, out, err);
 }
 
 /* Prints text and frees it. */
@@ -104,7 +104,7 @@ static int print(char *text, tn_err *err)
 
 static int report(const request *r, tn_loader *loader, tn_err *err)
 {
-  tn_cli_setup s;
+  tn_cli_composed s;
   if (open_one(r, loader, r->files, r->n_files, &s, err)) return tn_cli_fail(usage.command, err);
   int code;
   if (r->json)
@@ -113,13 +113,13 @@ static int report(const request *r, tn_loader *loader, tn_err *err)
     code = print(tn_composition_explain(s.composition), err);
   else
     code = print(tn_composition_summary(s.composition), err);
-  tn_cli_setup_close(&s);
+  tn_cli_compose_close(&s);
   return code;
 }
 
 static int report_diff(const request *r, tn_loader *loader, tn_err *err)
 {
-  tn_cli_setup a = {0}, b = {0};
+  tn_cli_composed a = {0}, b = {0};
   int code = TN_EXIT_FAIL;
   tn_status st = open_one(r, loader, r->files, 1, &a, err);
   if (!st) st = open_one(r, loader, r->files + 1, 1, &b, err);
@@ -129,8 +129,8 @@ static int report_diff(const request *r, tn_loader *loader, tn_err *err)
     code = tn_cli_json(usage.command, tn_composition_diff_json(a.composition, b.composition));
   else
     code = print(tn_composition_diff(a.composition, b.composition), err);
-  tn_cli_setup_close(&a);
-  tn_cli_setup_close(&b);
+  tn_cli_compose_close(&a);
+  tn_cli_compose_close(&b);
   return code;
 }
 

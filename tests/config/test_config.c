@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "config/memfs.h"
+#include "support/memfs.h"
 #include "config/section.h"
 
 static tn_err err;

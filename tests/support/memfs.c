@@ -1,5 +1,5 @@
 /* memfs: see memfs.h. */
-#include "config/memfs.h"
+#include "support/memfs.h"
 
 #include <string.h>
 

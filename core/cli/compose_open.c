@@ -1,5 +1,5 @@
-/* setup: see setup.h. */
-#include "cli/setup.h"
+/* compose_open: see compose_open.h. */
+#include "cli/compose_open.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ tn_status tn_cli_loader(tn_loader **out, tn_err *err)
   return tn_loader_new(&cfg, out, err);
 }
 
-static tn_status read_config(const tn_cli_setup_args *a, tn_config **out, tn_err *err)
+static tn_status read_config(const tn_cli_open_args *a, tn_config **out, tn_err *err)
 {
   char *conf_dir = tn_cli_conf_dir(), *file = NULL;
   tn_config *c = tn_config_new(NULL, conf_dir);
@@ -38,23 +38,20 @@ static tn_status read_config(const tn_cli_setup_args *a, tn_config **out, tn_err
 }
 
 /* The model that the configuration names, or none. */
-static tn_status open_model(const tn_cli_setup_args *a, tn_cli_setup *s, tn_err *err)
+static tn_status open_model(const tn_cli_open_args *a, tn_cli_composed *s, tn_err *err)
 {
   tn_host_options host;
   if (a->without_model) return TN_OK;
   tn_status st = tn_compose_host(s->config, &host, err);
   if (st) return st;
-  if (*host.model_path)
-    st = tn_model_open(host.model_path, a->progress, a->progress_ctx, &s->model, err);
-  else if (a->needs_model)
-    st = tn_fail(err, TN_E_ARG, "no model: set [model] path, or give --set model.path=FILE");
+  if (*host.model_path) st = tn_model_open(host.model_path, a->progress, a->progress_ctx, &s->model, err);
   tn_compose_host_free(&host);
   return st;
 }
 
-tn_status tn_cli_setup_open(const tn_cli_setup_args *a, tn_cli_setup *out, tn_err *err)
+tn_status tn_cli_compose_open(const tn_cli_open_args *a, tn_cli_composed *out, tn_err *err)
 {
-  *out = (tn_cli_setup){.catalog = tn_catalog_of(a->loader)};
+  *out = (tn_cli_composed){.catalog = tn_catalog_of(a->loader)};
   tn_status st = read_config(a, &out->config, err);
   if (!st) st = open_model(a, out, err);
   if (!st) {
@@ -65,14 +62,14 @@ tn_status tn_cli_setup_open(const tn_cli_setup_args *a, tn_cli_setup *out, tn_er
   const char *w;
   for (size_t i = 0; !st && (w = tn_composition_warning(out->composition, i)); i++)
     fprintf(stderr, "tenon %s: warning: %s\n", a->command, w);
-  if (st) tn_cli_setup_close(out);
+  if (st) tn_cli_compose_close(out);
   return st;
 }
 
-void tn_cli_setup_close(tn_cli_setup *s)
+void tn_cli_compose_close(tn_cli_composed *s)
 {
   tn_composition_free(s->composition);
   tn_model_close(s->model);
   tn_config_free(s->config);
-  *s = (tn_cli_setup){0};
+  *s = (tn_cli_composed){0};
 }

@@ -1,6 +1,6 @@
 /* memfs: configuration files in memory, for tests. */
-#ifndef TN_TESTS_CONFIG_MEMFS_H
-#define TN_TESTS_CONFIG_MEMFS_H
+#ifndef TN_TESTS_MEMFS_H
+#define TN_TESTS_MEMFS_H
 
 #include "config/config.h"
 
