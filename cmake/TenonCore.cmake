@@ -21,9 +21,10 @@ add_library(tenon_plugin_api INTERFACE)
 add_library(Tenon::plugin_api ALIAS tenon_plugin_api)
 target_include_directories(tenon_plugin_api INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/include")
 
-# The command looks for ../share/tenon/conf beside itself, in the build tree as in an installation.
+# The command looks for ../share/tenon beside itself, in the build tree as in an installation.
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/tenon")
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/conf" "${PROJECT_BINARY_DIR}/share/tenon/conf" SYMBOLIC)
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/contrib/scaffold" "${PROJECT_BINARY_DIR}/share/tenon/scaffold" SYMBOLIC)
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/core/*.c")
 list(REMOVE_ITEM sources "${PROJECT_SOURCE_DIR}/core/main.c")

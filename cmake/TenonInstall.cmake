@@ -8,6 +8,8 @@ install(FILES "${PROJECT_SOURCE_DIR}/include/plugin_api.h" DESTINATION include/t
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/conf/" DESTINATION share/tenon/conf OPTIONAL)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/contrib/template/" DESTINATION share/tenon/template
   USE_SOURCE_PERMISSIONS OPTIONAL)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/contrib/scaffold/" DESTINATION share/tenon/scaffold
+  USE_SOURCE_PERMISSIONS OPTIONAL)
 
 # For plugins out of tree: pkg-config and find_package(Tenon) with tenon_add_plugin.
 configure_file("${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in" "${PROJECT_BINARY_DIR}/tenon.pc" @ONLY)

@@ -65,7 +65,9 @@ tn_status tn_loader_dirs_init(tn_loader *l, const tn_loader_cfg *cfg, tn_err *er
   if (st != TN_OK) return st;
   char *exe = cfg->exe_dir ? tn_strdup(cfg->exe_dir) : exe_dir();
   if (!exe) return tn_fail(err, TN_E_IO, "cannot find the folder of the executable: %s", strerror(errno));
-  char *beside = tn_asprintf("%s/../lib/tenon", exe);
+  char *slash = strrchr(exe, '/');
+  if (slash) *slash = '\0'; /* the folder above */
+  char *beside = tn_asprintf("%s/lib/tenon", exe);
   free(exe);
   st = add_dir(l, beside, "executable", err);
   const char *lib = cfg->lib_dir ? cfg->lib_dir : TN_PLUGIN_DIR;

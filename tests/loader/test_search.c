@@ -112,7 +112,7 @@ Test(search, defaults_are_the_environment_and_this_executable)
   cr_expect(eq(str, (char *)tn_loader_dir(l, 1, &from), "/tmp/tenon-two"));
   cr_expect(eq(str, (char *)from, "TN_PATH"));
   const char *beside = tn_loader_dir(l, 2, &from);
-  cr_expect(strstr(beside, "/tests/loader/../lib/tenon") != NULL, "%s", beside);
+  cr_expect(strstr(beside, "/tests/lib/tenon") != NULL, "%s", beside);
   cr_expect(eq(str, (char *)from, "executable"));
   cr_expect(tn_loader_dir(l, 3, &from)[0] == '/');
   tn_loader_free(l);
@@ -128,10 +128,9 @@ Test(search, neither_the_working_directory_nor_a_relative_entry)
   setenv("LD_LIBRARY_PATH", sub, 1);
   tn_loader *l = help_loader(".:eviction/..:", log);
   char *got = found(l, dir);
-  cr_expect(
-      eq(str, got,
-         "eviction plugin 'sound' not found; tried /nonexistent/bin/../lib/tenon/eviction/sound.so (no such file); "
-         "not searched: . (not an absolute path), eviction/.. (not an absolute path)"));
+  cr_expect(eq(str, got,
+               "eviction plugin 'sound' not found; tried /nonexistent/lib/tenon/eviction/sound.so (no such file); "
+               "not searched: . (not an absolute path), eviction/.. (not an absolute path)"));
   cr_expect(eq(str, log,
                "2 TN_PATH entry '.' is not an absolute path and is not searched\n"
                "2 TN_PATH entry 'eviction/..' is not an absolute path and is not searched\n"));
@@ -148,14 +147,13 @@ Test(search, every_file_tried_is_named)
   const tn_plugin *p;
   tn_err err = tn_err_init();
   cr_expect(tn_loader_open(l, TN_SLOT_DRAFT, "ngrm", NULL, &p, &err) == TN_E_ARG);
-  cr_expect(
-      eq(str, err.msg,
-         "draft plugin 'ngrm' not found; tried /tmp/tenon-none-1/draft/ngrm.so (no such file), "
-         "/tmp/tenon-none-2/draft/ngrm.so (no such file), /nonexistent/bin/../lib/tenon/draft/ngrm.so (no such file)"));
+  cr_expect(eq(str, err.msg,
+               "draft plugin 'ngrm' not found; tried /tmp/tenon-none-1/draft/ngrm.so (no such file), "
+               "/tmp/tenon-none-2/draft/ngrm.so (no such file), /nonexistent/lib/tenon/draft/ngrm.so (no such file)"));
   cr_expect(eq(str, (char *)tn_loader_tried(l),
                "/tmp/tenon-none-1/draft/ngrm.so: no such file (TN_PATH)\n"
                "/tmp/tenon-none-2/draft/ngrm.so: no such file (TN_PATH)\n"
-               "/nonexistent/bin/../lib/tenon/draft/ngrm.so: no such file (executable)\n"));
+               "/nonexistent/lib/tenon/draft/ngrm.so: no such file (executable)\n"));
   tn_loader_free(l);
 }
 

@@ -1,0 +1,78 @@
+/* tenon plugins new: the beginning of a plugin outside the tree, complete and working for every slot. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/compose_open.h"
+#include "cli/plugins.h"
+
+enum { OPT_DIR = 0 };
+
+static const tn_cli_option options[] = {
+    [OPT_DIR] = {"dir", 'd', "DIR", "folder to write to, made if it is not there; default ./NAME"},
+};
+static const tn_cli_usage usage = {
+    .command = "plugins new",
+    .operands = "SLOT NAME",
+    .summary = "Writes the beginning of a plugin: a C file that compiles and works, Makefile and CMakeLists.txt, an\n"
+               "INI that composes it, and a script that checks it. Nothing that exists is touched.",
+    .options = options,
+    .n_options = TN_ARRAY_LEN(options),
+};
+
+static int no_slot(const char *word)
+{
+  const char *names[TN_SLOT_LAST];
+  for (uint32_t s = TN_SLOT_FIRST; s <= TN_SLOT_LAST; s++) names[s - 1] = tn_slot_name(s);
+  const char *near = tn_nearest(word, names, TN_SLOT_LAST);
+  if (near) return tn_cli_mistake(&usage, "there is no slot '%s'; did you mean '%s'?", word, near);
+  return tn_cli_mistake(&usage,
+                        "there is no slot '%s'; slots are backend memory eviction quantizer draft attention "
+                        "position scheduler parallel",
+                        word);
+}
+
+/* Names are unique across slots: says so when one is taken on this machine. */
+static void warn_taken(const char *name)
+{
+  tn_loader *loader = NULL;
+  tn_found_list list = {0};
+  if (tn_cli_loader(&loader, NULL) == TN_OK && tn_loader_scan(loader, &list, NULL) == TN_OK)
+    for (size_t i = 0; i < list.n; i++)
+      if (!list.at[i].shadowed && strcmp(list.at[i].name, name) == 0)
+        fprintf(stderr, "tenon %s: warning: there is a plugin '%s' already: %s\n", usage.command, name,
+                list.at[i].path);
+  tn_found_list_free(&list);
+  tn_loader_free(loader);
+}
+
+/* share/tenon/scaffold beside the folder of configurations. Free with free(). */
+static char *texts(void)
+{
+  char *conf = tn_cli_conf_dir(), *slash = conf ? strrchr(conf, '/') : NULL;
+  char *dir = slash ? tn_asprintf("%.*s/scaffold", (int)(slash - conf), conf) : NULL;
+  free(conf);
+  return dir;
+}
+
+int tn_cli_plugins_new(int argc, char **argv)
+{
+  tn_cli_args args;
+  const char *value, *dir = NULL;
+  int o;
+  tn_cli_begin(&args, &usage, argc, argv);
+  while ((o = tn_cli_next(&args, &value)) >= 0)
+    if (o == OPT_DIR) dir = value;
+  if (o == TN_CLI_STOP) return args.exit_code;
+  if (argc - args.first_operand != 2) return tn_cli_mistake(&usage, "takes a SLOT and a NAME");
+  const char *slot = argv[args.first_operand], *name = argv[args.first_operand + 1];
+  if (!tn_slot_by_name(slot)) return no_slot(slot);
+  char *from = texts();
+  tn_err err = tn_err_init();
+  tn_scaffold s = {.slot = tn_slot_by_name(slot), .name = name, .from = from, .dir = dir ? dir : name};
+  tn_status st = from ? tn_scaffold_write(&s, &err) : tn_fail(&err, TN_E_IO, "the folder share/tenon cannot be found");
+  free(from);
+  if (st != TN_OK) return tn_cli_fail(usage.command, &err);
+  warn_taken(name);
+  printf("%s: a plugin '%s' of the slot %s. Next: cd %s && make check\n", s.dir, name, slot, s.dir);
+  return tn_cli_done(usage.command, TN_EXIT_OK);
+}
