@@ -81,10 +81,10 @@ static void destroy(tn_inst *in)
   in->host->free_(in->host->ctx, in);
 }
 
-/* The instruction set that the option names, or the best one. */
-static tn_status choose_isa(const tn_value *value, int *isa, tn_err *err)
+/* The instruction set that the option names, or the best one. No values: defaults. */
+static tn_status choose_isa(const tn_value *values, int *isa, tn_err *err)
 {
-  *isa = value->v.i == ISA_AUTO ? tnk_isa_best() : (int)value->v.i - 1;
+  *isa = !values || values[P_ISA].v.i == ISA_AUTO ? tnk_isa_best() : (int)values[P_ISA].v.i - 1;
   if (tnk_isa_runs(*isa)) return TN_OK;
   return tn_cpu_fail(err, TN_E_UNSUPPORTED, "backend.cpu: isa = %s, but this processor's best is %s", tnk_isa_name(*isa),
                      tnk_isa_name(tnk_isa_best()));
@@ -94,7 +94,7 @@ static tn_status create(const tn_host *host, const tn_value *values, tn_inst **o
 {
   int isa = 0;
   *out = NULL;
-  tn_status st = choose_isa(&values[P_ISA], &isa, err);
+  tn_status st = choose_isa(values, &isa, err);
   if (st) return st;
   tn_inst *in = host->alloc(host->ctx, sizeof *in, CPU_LINE);
   if (!in) return tn_cpu_fail(err, TN_E_NOMEM, "backend cpu: no memory for an instance");
