@@ -7,8 +7,8 @@
 
 c_library=' assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
   stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath time uchar wchar wctype '
-posix=' dirent dlfcn elf endian fcntl getopt link netdb poll pthread regex sched semaphore strings sys/[a-z]* unistd
-  arpa/inet netinet/[a-z]* '
+posix=' dirent dlfcn elf endian fcntl getopt link netdb poll pthread regex sched semaphore strings sys/[a-z]* unistd ftw
+  arpa/inet netinet/[a-z]* gnu/libc-version '
 instructions=' immintrin x86intrin xmmintrin cpuid arm_neon '
 cuda=' cuda cuda_runtime cuda_fp16 cuda_bf16 cuda_fp8 cublas_v2 cublasLt mma curand_kernel cuda_pipeline
   cooperative_groups cub/[a-z]* nccl '
