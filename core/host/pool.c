@@ -11,7 +11,8 @@
 
 #define MAX_WORKERS 256u
 #define SPIN_PARK 20000 /* pauses before a worker sleeps, about 50 us */
-#define SPIN_YIELD 1000 /* pauses before a crowded thread yields */
+#define SPIN_YIELD 2000 /* pauses before a waiting thread yields: longer than any fair wait, about 50 us */
+#define SPIN_CROWDED 100 /* the same with more workers than CPUs */
 
 typedef struct worker {
   tn_pool *pool;
@@ -42,14 +43,13 @@ static inline void relax(void)
 #endif
 }
 
-/* One turn of a spin loop that has gone round `spins` times. */
+/* One turn of a spin loop that has gone round `spins` times. On a CPU that others use as well, the thread that is waited
+ * for may not be running at all: then the CPU is left to it. */
 static inline void spin(const tn_pool *p, unsigned *spins)
 {
   relax();
-  if (++*spins >= SPIN_YIELD && p->crowded) {
-    sched_yield();
-    *spins = 0;
-  }
+  if (++*spins < (p->crowded ? SPIN_CROWDED : SPIN_YIELD)) return;
+  sched_yield();
 }
 
 /* Waits until the epoch moves past seen; returns the new epoch. */

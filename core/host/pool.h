@@ -2,8 +2,8 @@
  *
  * A pool belongs to one engine (or one rank of it). tn_pool_gang may be called by one thread at a time. Workers spin
  * for about 50 microseconds after a gang and then sleep, so an idle engine burns no core and a decode loop pays no
- * wake-up. Inside a gang nothing is locked and no system call is made, unless there are more workers than CPUs: then a
- * waiting thread yields. */
+ * wake-up. Inside a gang nothing is locked, and a thread that waits longer than 50 microseconds (the CPU that the other
+ * needs is taken) yields its own. */
 #ifndef TN_CORE_HOST_POOL_H
 #define TN_CORE_HOST_POOL_H
 
