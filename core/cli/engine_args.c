@@ -76,8 +76,10 @@ bool tn_engine_args_take(tn_engine_args *a, const tn_cli_usage *usage, int i, co
 static void on_log(void *ctx, int32_t level, const char *msg)
 {
   const tn_engine_args *a = ctx;
-  if (level >= TN_LOG_WARN) fprintf(stderr, "%s: %s\n", level == TN_LOG_WARN ? "warning" : "error", msg);
-  else if (a->verbose) fprintf(stderr, "%s\n", msg);
+  if (level >= TN_LOG_WARN)
+    fprintf(stderr, "%s: %s\n", level == TN_LOG_WARN ? "warning" : "error", msg);
+  else if (a->verbose)
+    fprintf(stderr, "%s\n", msg);
 }
 
 /* A bar that appears when loading is slow, on a terminal only. */

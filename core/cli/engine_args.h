@@ -5,15 +5,17 @@
 #include "cli/cli.h"
 #include "setup/setup.h"
 
-#define TN_ENGINE_OPTIONS                                                                                     \
-  {"model", 'm', "FILE", "model, a GGUF file; over [model] path"},                                            \
-      {"conf", 0, "FILE", "composition, an INI file; may be given several times"},                            \
+#define TN_ENGINE_OPTIONS                                                                                        \
+  {"model", 'm', "FILE", "model, a GGUF file; over [model] path"},                                               \
+      {"conf", 0, "FILE", "composition, an INI file; may be given several times"},                               \
       {"set", 0, "S.K=V", "one option, as in --set eviction.streaming_llm.window=252 or --set compose.kv=int8"}, \
-      {"ctx-size", 'c', "N", "tokens that a sequence may have; 0: the model's, at most 8192"},                \
-      {"threads", 't', "N", "compute threads; 0: as many CPUs as the process may use"},                       \
-      {"batch-size", 'b', "N", "rows of one step; longer prompts are cut into such chunks"},                  \
-      {"json", 0, NULL, "results as JSON on stdout"},                                                         \
-      {"verbose", 'v', NULL, "what was loaded, and every plugin's counters, on stderr"}
+      {"ctx-size", 'c', "N", "tokens that a sequence may have; 0: the model's, at most 8192"},                   \
+      {"threads", 't', "N", "compute threads; 0: as many CPUs as the process may use"},                          \
+      {"batch-size", 'b', "N", "rows of one step; longer prompts are cut into such chunks"},                     \
+      {"json", 0, NULL, "results as JSON on stdout"},                                                            \
+  {                                                                                                              \
+    "verbose", 'v', NULL, "what was loaded, and every plugin's counters, on stderr"                              \
+  }
 #define TN_N_ENGINE_OPTIONS 8u
 #define TN_MAX_SETS 64u
 

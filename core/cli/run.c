@@ -55,7 +55,8 @@ static bool add_bias(run_args *a, const char *text)
     if (end == text || *end != '=') tn_cli_mistake(&usage, "--logit-bias %s: want ID=VALUE", text);
     return false;
   }
-  if (a->sampling.n_bias == RUN_MAX_BIAS) return tn_cli_mistake(&usage, "more than %u --logit-bias", RUN_MAX_BIAS), false;
+  if (a->sampling.n_bias == RUN_MAX_BIAS)
+    return tn_cli_mistake(&usage, "more than %u --logit-bias", RUN_MAX_BIAS), false;
   a->bias_token[a->sampling.n_bias] = (int32_t)id;
   a->bias[a->sampling.n_bias++] = (float)x;
   return true;
@@ -71,16 +72,25 @@ static bool take(run_args *a, int i, const char *v)
     case 2: return tn_cli_number(&usage, name, v, -1, 1 << 30, &a->n_predict);
     case 3: a->seed_given = true; return tn_cli_number(&usage, name, v, 0, INT64_MAX, &a->seed);
     case 4: return real(name, v, &a->sampling.temperature);
-    case 5: if (!tn_cli_number(&usage, name, v, 0, 1 << 30, &n)) return false; a->sampling.top_k = (int32_t)n; return true;
+    case 5:
+      if (!tn_cli_number(&usage, name, v, 0, 1 << 30, &n)) return false;
+      a->sampling.top_k = (int32_t)n;
+      return true;
     case 6: return real(name, v, &a->sampling.top_p);
     case 7: return real(name, v, &a->sampling.min_p);
     case 8: return real(name, v, &a->sampling.repetition);
     case 9: return real(name, v, &a->sampling.presence);
     case 10: return real(name, v, &a->sampling.frequency);
-    case 11: if (!tn_cli_number(&usage, name, v, -1, 1 << 30, &n)) return false; a->sampling.penalty_last = (int32_t)n; return true;
+    case 11:
+      if (!tn_cli_number(&usage, name, v, -1, 1 << 30, &n)) return false;
+      a->sampling.penalty_last = (int32_t)n;
+      return true;
     case 12: return add_bias(a, v);
     case 13: a->ignore_eos = true; return true;
-    case 14: if (!tn_cli_number(&usage, name, v, 0, TN_MAX_LOGPROBS, &n)) return false; a->n_logprobs = (uint32_t)n; return true;
+    case 14:
+      if (!tn_cli_number(&usage, name, v, 0, TN_MAX_LOGPROBS, &n)) return false;
+      a->n_logprobs = (uint32_t)n;
+      return true;
     case 15: a->no_prompt = true; return true;
     case 16: a->save = v; return true;
     default: a->load = v; return true;
@@ -98,7 +108,8 @@ static int parse(run_args *a, int argc, char **argv)
     if (!ok) return TN_EXIT_USAGE;
   }
   if (i == TN_CLI_STOP) return args.exit_code;
-  if (args.first_operand < argc) return tn_cli_mistake(&usage, "'%s' is no option; the prompt goes behind -p", argv[args.first_operand]);
+  if (args.first_operand < argc)
+    return tn_cli_mistake(&usage, "'%s' is no option; the prompt goes behind -p", argv[args.first_operand]);
   if (!a->prompt && !a->file) return tn_cli_mistake(&usage, "no prompt: give -p TEXT or -f FILE");
   if (a->prompt && a->file) return tn_cli_mistake(&usage, "-p and -f: give one of them");
   return -1;

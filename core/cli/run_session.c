@@ -12,9 +12,9 @@ typedef struct session {
   const run_args *a;
   tn_setup setup;
   tn_utf8_stream stream;
-  char *piece, *shown;      /* [MAX_PIECE] and what feed makes of it */
-  json_t *ids, *logprobs;   /* of the answer */
-  char *text;               /* of the answer, for JSON */
+  char *piece, *shown;    /* [MAX_PIECE] and what feed makes of it */
+  json_t *ids, *logprobs; /* of the answer */
+  char *text;             /* of the answer, for JSON */
   size_t n_text, cap_text;
   uint64_t start_ns, first_ns, last_ns, n_new;
   uint64_t n_drafted, n_accepted, n_dropped;
@@ -61,7 +61,8 @@ static void on_token(void *ctx, const tn_token_event *e)
   if (s->ids) json_array_append_new(s->ids, json_integer(e->token));
   if (s->logprobs) {
     json_t *top = json_array();
-    for (uint32_t i = 0; i < e->n_top; i++) json_array_append_new(top, json_pack("{s:i, s:f}", "id", e->top[i], "logprob", e->top_logprob[i]));
+    for (uint32_t i = 0; i < e->n_top; i++)
+      json_array_append_new(top, json_pack("{s:i, s:f}", "id", e->top[i], "logprob", e->top_logprob[i]));
     json_array_append_new(s->logprobs, json_pack("{s:i, s:f, s:o}", "id", e->token, "logprob", e->logprob, "top", top));
   }
   if (tn_cli_interrupted()) tn_engine_cancel(s->setup.engine, e->seq);
@@ -72,7 +73,8 @@ static void save_session(session *s, uint64_t seq)
   uint8_t *bytes;
   size_t n;
   tn_err err = tn_err_init();
-  tn_status st = tn_engine_save(s->setup.engine, seq, tn_composition_fingerprint(s->setup.composition), &bytes, &n, &err);
+  tn_status st =
+      tn_engine_save(s->setup.engine, seq, tn_composition_fingerprint(s->setup.composition), &bytes, &n, &err);
   if (st != TN_OK) {
     snprintf(s->error, sizeof s->error, "%s", err.msg);
     return;
@@ -93,8 +95,10 @@ static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *ms
   s->n_dropped = seq->n_dropped;
   s->n_cached = seq->n_cached;
   s->n_prompt = seq->n_prompt;
-  if (msg) snprintf(s->error, sizeof s->error, "%s", msg);
-  else if (s->a->save) save_session(s, seq->id);
+  if (msg)
+    snprintf(s->error, sizeof s->error, "%s", msg);
+  else if (s->a->save)
+    save_session(s, seq->id);
 }
 
 /* The prompt as text: -p, or the file's bytes. *owned is to be freed. */
@@ -130,7 +134,8 @@ static tn_status load_session(session *s, const tn_request *r, tn_err *err)
   size_t n;
   tn_status st = tn_file_read(s->a->load, (size_t)1 << 34, &bytes, &n, err);
   if (st != TN_OK) return st;
-  st = tn_engine_restore(s->setup.engine, (const uint8_t *)bytes, n, tn_composition_fingerprint(s->setup.composition), r, &s->seq, err);
+  st = tn_engine_restore(s->setup.engine, (const uint8_t *)bytes, n, tn_composition_fingerprint(s->setup.composition),
+                         r, &s->seq, err);
   free(bytes);
   return st;
 }
@@ -177,16 +182,19 @@ static double per_second(uint64_t n, uint64_t ns) { return ns ? (double)n * 1e9 
 
 static void print_times(const session *s)
 {
-  uint64_t run = (uint64_t)(s->n_prompt - s->n_cached), prompt = s->first_ns > s->start_ns ? s->first_ns - s->start_ns : 0;
+  uint64_t run = (uint64_t)(s->n_prompt - s->n_cached),
+           prompt = s->first_ns > s->start_ns ? s->first_ns - s->start_ns : 0;
   uint64_t eval = s->last_ns > s->first_ns ? s->last_ns - s->first_ns : 0, n = s->n_new > 1 ? s->n_new - 1 : 0;
-  fprintf(stderr, "prompt eval time = %10.2f ms / %5llu tokens (%8.2f ms per token, %8.2f tokens per second)\n", ms(prompt),
-          (unsigned long long)run, run ? ms(prompt) / (double)run : 0, per_second(run, prompt));
-  fprintf(stderr, "       eval time = %10.2f ms / %5llu tokens (%8.2f ms per token, %8.2f tokens per second)\n", ms(eval),
-          (unsigned long long)n, n ? ms(eval) / (double)n : 0, per_second(n, eval));
-  fprintf(stderr, "      total time = %10.2f ms / %5llu tokens\n", ms(prompt + eval), (unsigned long long)(run + s->n_new));
+  fprintf(stderr, "prompt eval time = %10.2f ms / %5llu tokens (%8.2f ms per token, %8.2f tokens per second)\n",
+          ms(prompt), (unsigned long long)run, run ? ms(prompt) / (double)run : 0, per_second(run, prompt));
+  fprintf(stderr, "       eval time = %10.2f ms / %5llu tokens (%8.2f ms per token, %8.2f tokens per second)\n",
+          ms(eval), (unsigned long long)n, n ? ms(eval) / (double)n : 0, per_second(n, eval));
+  fprintf(stderr, "      total time = %10.2f ms / %5llu tokens\n", ms(prompt + eval),
+          (unsigned long long)(run + s->n_new));
   if (s->n_drafted > 0)
     fprintf(stderr, "draft acceptance rate = %.5f (%5llu accepted / %5llu generated)\n",
-            (double)s->n_accepted / (double)s->n_drafted, (unsigned long long)s->n_accepted, (unsigned long long)s->n_drafted);
+            (double)s->n_accepted / (double)s->n_drafted, (unsigned long long)s->n_accepted,
+            (unsigned long long)s->n_drafted);
   if (s->n_dropped > 0) fprintf(stderr, "eviction dropped %llu cache entries\n", (unsigned long long)s->n_dropped);
 }
 
@@ -196,16 +204,19 @@ static int print_json(session *s, const int32_t *ids, size_t n, uint64_t seed)
   tn_composition_short(s->setup.composition, print);
   json_t *prompt = json_array();
   for (size_t i = 0; i < n; i++) json_array_append_new(prompt, json_integer(ids[i]));
-  uint64_t first = s->first_ns > s->start_ns ? s->first_ns - s->start_ns : 0, eval = s->last_ns > s->first_ns ? s->last_ns - s->first_ns : 0;
+  uint64_t first = s->first_ns > s->start_ns ? s->first_ns - s->start_ns : 0,
+           eval = s->last_ns > s->first_ns ? s->last_ns - s->first_ns : 0;
   json_t *text = json_stringn(s->text ? s->text : "", s->n_text);
-  json_t *timings = json_pack("{s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:I, s:I}", "prompt_n", (json_int_t)(s->n_prompt - s->n_cached),
-                              "prompt_ms", ms(first), "prompt_per_second", per_second((uint64_t)(s->n_prompt - s->n_cached), first),
-                              "predicted_n", (json_int_t)s->n_new, "predicted_ms", ms(eval), "predicted_per_second",
-                              per_second(s->n_new > 1 ? s->n_new - 1 : 0, eval), "draft_n", (json_int_t)s->n_drafted,
-                              "draft_n_accepted", (json_int_t)s->n_accepted, "cached_n", (json_int_t)s->n_cached);
-  json_t *j = json_pack("{s:o, s:o, s:o, s:s, s:I, s:s, s:o, s:o, s:I}", "text", text, "prompt_ids", prompt, "ids", json_incref(s->ids),
-                        "finish_reason", why_word(s->why), "seed", (json_int_t)seed, "fingerprint", print, "timings", timings,
-                        "counters", tn_engine_counters_json(s->setup.engine), "kv_dropped", (json_int_t)s->n_dropped);
+  json_t *timings =
+      json_pack("{s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:I, s:I}", "prompt_n", (json_int_t)(s->n_prompt - s->n_cached),
+                "prompt_ms", ms(first), "prompt_per_second", per_second((uint64_t)(s->n_prompt - s->n_cached), first),
+                "predicted_n", (json_int_t)s->n_new, "predicted_ms", ms(eval), "predicted_per_second",
+                per_second(s->n_new > 1 ? s->n_new - 1 : 0, eval), "draft_n", (json_int_t)s->n_drafted,
+                "draft_n_accepted", (json_int_t)s->n_accepted, "cached_n", (json_int_t)s->n_cached);
+  json_t *j = json_pack("{s:o, s:o, s:o, s:s, s:I, s:s, s:o, s:o, s:I}", "text", text, "prompt_ids", prompt, "ids",
+                        json_incref(s->ids), "finish_reason", why_word(s->why), "seed", (json_int_t)seed, "fingerprint",
+                        print, "timings", timings, "counters", tn_engine_counters_json(s->setup.engine), "kv_dropped",
+                        (json_int_t)s->n_dropped);
   if (j && s->logprobs) json_object_set(j, "logprobs", s->logprobs);
   return tn_cli_json("run", j);
 }

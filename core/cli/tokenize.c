@@ -50,7 +50,8 @@ static int parse(tokenize_args *a, int argc, char **argv)
     }
   }
   if (i == TN_CLI_STOP) return args.exit_code;
-  if (args.first_operand < argc) return tn_cli_mistake(&usage, "'%s' is no option; the text goes behind -p", argv[args.first_operand]);
+  if (args.first_operand < argc)
+    return tn_cli_mistake(&usage, "'%s' is no option; the text goes behind -p", argv[args.first_operand]);
   if (!a->model) return tn_cli_mistake(&usage, "no model: give -m FILE");
   if (!a->prompt == !a->file) return tn_cli_mistake(&usage, "give the text with -p or with -f");
   return -1;

@@ -13,10 +13,10 @@ typedef struct tn_batcher tn_batcher;
 
 typedef struct tn_batch_cfg {
   uint32_t max_rows, max_seqs, max_out, n_groups;
-  int64_t renumber;      /* 0, or the eviction policy's cache size: sink queries */
+  int64_t renumber; /* 0, or the eviction policy's cache size: sink queries */
   const tn_groups *groups;
   const tn_rope *rope;
-  uint32_t n_classes, signals; /* signals 1: rows carry signal indices */
+  uint32_t n_classes, signals;     /* signals 1: rows carry signal indices */
   uint32_t window_rows, reserved0; /* last rows of a prompt that feed the window signal */
 } tn_batch_cfg;
 

@@ -13,7 +13,8 @@ static void emit_token(tn_engine *e, tn_seq *s, int32_t token, const float *row)
 {
   int32_t top[TN_MAX_LOGPROBS];
   double lp[TN_MAX_LOGPROBS];
-  tn_token_event ev = {.seq = s->id, .user = s->req.user, .token = token, .pos = s->n_tok - 1, .top = top, .top_logprob = lp};
+  tn_token_event ev = {
+      .seq = s->id, .user = s->req.user, .token = token, .pos = s->n_tok - 1, .top = top, .top_logprob = lp};
   if (s->req.n_logprobs > 0) {
     double lse = tn_log_sum_exp(row, e->n_vocab);
     ev.n_top = s->req.n_logprobs < e->n_vocab ? s->req.n_logprobs : e->n_vocab;

@@ -70,7 +70,8 @@ static tn_status accept_tree(tn_engine *e, tn_seq *s, const tn_draft_tree *t, ui
     if (t->parent[i] < -1 || t->parent[i] >= (int32_t)i) return bad_tree(e, err, i, "comes before its parent");
     if (t->token[i] < 0 || (uint32_t)t->token[i] >= e->n_vocab) return bad_tree(e, err, i, "is not in the vocabulary");
     if (e->dr.spec.q_kind != TN_Q_DELTA && !t->q[i]) return bad_tree(e, err, i, "has no law");
-    if (!e->dr.spec.tree && t->parent[i] != (int32_t)i - 1) return bad_tree(e, err, i, "branches, but the drafter declared chains");
+    if (!e->dr.spec.tree && t->parent[i] != (int32_t)i - 1)
+      return bad_tree(e, err, i, "branches, but the drafter declared chains");
     depth[i] = t->parent[i] < 0 ? 1 : depth[t->parent[i]] + 1;
     bool keep = depth[i] <= limit && (t->parent[i] < 0 || kept_as[t->parent[i]] >= 0);
     kept_as[i] = keep ? (int32_t)kept : -1;
@@ -97,7 +98,8 @@ tn_status tn_draft_propose(tn_engine *e, tn_err *err)
                                 .tokens = s->tokens,
                                 .n = s->n_tok,
                                 .temperature = s->req.sampling.temperature};
-    d->trees[n] = (tn_draft_tree){.struct_size = sizeof *d->trees, .token = s->node_token, .parent = s->node_parent, .q = s->node_q};
+    d->trees[n] = (tn_draft_tree){
+        .struct_size = sizeof *d->trees, .token = s->node_token, .parent = s->node_parent, .q = s->node_q};
     for (uint32_t k = 0; k < s->n_nodes; k++) s->node_q[k] = NULL;
     d->req_ptrs[n] = &d->reqs[n];
     d->tree_ptrs[n] = &d->trees[n];

@@ -22,13 +22,17 @@ static tn_status check_cfg(const tn_engine_cfg *c, tn_err *err)
   const struct {
     const char *key;
     const tn_desc *desc;
-  } needed[] = {{"backend", c->backend.desc}, {"memory", c->memory.desc}, {"position", c->position.desc}, {"scheduler", c->scheduler.desc}};
+  } needed[] = {{"backend", c->backend.desc},
+                {"memory", c->memory.desc},
+                {"position", c->position.desc},
+                {"scheduler", c->scheduler.desc}};
   for (size_t i = 0; i < TN_ARRAY_LEN(needed); i++)
     if (!needed[i].desc) return tn_fail(err, TN_E_ARG, "the composition has no %s", needed[i].key);
   if (c->n_attention == 0) return tn_fail(err, TN_E_ARG, "the composition has no attention");
   if (c->max_seqs > TN_MAX_SEQS) return tn_fail(err, TN_E_ARG, "max_seqs = %u: at most %u", c->max_seqs, TN_MAX_SEQS);
   if (c->max_rows > 65536) return tn_fail(err, TN_E_ARG, "max_rows = %u: at most 65536", c->max_rows);
-  if (c->ctx < 1 || c->ctx > (int64_t)1 << 30) return tn_fail(err, TN_E_ARG, "ctx = %lld: between 1 and 2^30", (long long)c->ctx);
+  if (c->ctx < 1 || c->ctx > (int64_t)1 << 30)
+    return tn_fail(err, TN_E_ARG, "ctx = %lld: between 1 and 2^30", (long long)c->ctx);
   return TN_OK;
 }
 
@@ -40,7 +44,8 @@ static tn_status kv_layouts(const tn_instance *q, const tn_model_shape *shape, c
   *k = *v = &f16;
   if (!q->desc) return TN_OK;
   const tn_quantizer_v1 *vt = q->desc->vtable;
-  if (!TN_CAN(vt, kv_layout)) return tn_fail(err, TN_E_UNSUPPORTED, "%s = %s: this quantizer is for weights only", key, q->desc->name);
+  if (!TN_CAN(vt, kv_layout))
+    return tn_fail(err, TN_E_UNSUPPORTED, "%s = %s: this quantizer is for weights only", key, q->desc->name);
   tn_status st = vt->kv_layout(q->inst, shape, k, v, err);
   if (st != TN_OK) tn_err_prefix(err, "%s = %s", key, q->desc->name);
   return st;
@@ -55,7 +60,8 @@ static tn_status describe_policies(tn_engine *e, tn_err *err)
     st = e->ev.v->describe(e->eviction.inst, e->cfg.plan, &e->ev.spec, err);
     e->ev.scores = e->ev.spec.kind == TN_EV_SCORE;
     if (st == TN_OK && e->ev.scores && (!TN_CAN(e->ev.v, when) || !TN_CAN(e->ev.v, score)))
-      st = tn_fail(err, TN_E_INTERNAL, "eviction/%s: a scoring policy needs when() and score()", e->eviction.desc->name);
+      st =
+          tn_fail(err, TN_E_INTERNAL, "eviction/%s: a scoring policy needs when() and score()", e->eviction.desc->name);
   }
   if (st == TN_OK && e->cfg.draft.desc) {
     const tn_draft_v1 *v = e->cfg.draft.desc->vtable;
@@ -82,9 +88,11 @@ static tn_status plan_memory(tn_engine *e, tn_err *err)
                     .budget_bytes = e->cfg.kv_budget,
                     .n_layouts = e->demote.desc ? 2 : 1};
   tn_status st = kv_layouts(&e->kv_quantizer, &e->model->shape, "kv", &in.k_layouts[0], &in.v_layouts[0], err);
-  if (st == TN_OK && e->demote.desc) st = kv_layouts(&e->demote, &e->model->shape, "demote", &in.k_layouts[1], &in.v_layouts[1], err);
+  if (st == TN_OK && e->demote.desc)
+    st = kv_layouts(&e->demote, &e->model->shape, "demote", &in.k_layouts[1], &in.v_layouts[1], err);
   if (st == TN_OK && e->ev.v && e->ev.spec.demotes && !e->demote.desc)
-    st = tn_fail(err, TN_E_ARG, "eviction = %s demotes entries to fewer bits: name a quantizer with demote =", e->eviction.desc->name);
+    st = tn_fail(err, TN_E_ARG,
+                 "eviction = %s demotes entries to fewer bits: name a quantizer with demote =", e->eviction.desc->name);
   if (st == TN_OK) st = tn_groups_plan(&in, &e->groups, err);
   e->n_groups = e->groups.n;
   e->cap_entries = (uint32_t)(e->cfg.ctx + e->cfg.max_rows + 4 * 64);
@@ -98,13 +106,14 @@ static tn_status open_exec(tn_engine *e, tn_err *err)
   e->max_out = c->max_rows < rows ? c->max_rows : (uint32_t)rows;
   if (e->max_out < 16) e->max_out = c->max_rows < 16 ? c->max_rows : 16;
   uint32_t signals = e->ev.scores ? e->ev.spec.signals : 0;
-  e->build = (tn_build){.model = e->model,
-                        .attn = e->attn_ptrs,
-                        .evict = e->ev.v ? &e->ev.spec : NULL,
-                        .flags = c->build_flags | (signals & (TN_SIG_ATTN | TN_SIG_ATTN_WINDOW) ? TN_BUILD_COLSUM : 0u) |
-                                 (signals & TN_SIG_KNORM ? TN_BUILD_KNORM : 0u),
-                        .taps = e->dr.spec.taps,
-                        .n_taps = e->dr.spec.n_taps};
+  e->build =
+      (tn_build){.model = e->model,
+                 .attn = e->attn_ptrs,
+                 .evict = e->ev.v ? &e->ev.spec : NULL,
+                 .flags = c->build_flags | (signals & (TN_SIG_ATTN | TN_SIG_ATTN_WINDOW) ? TN_BUILD_COLSUM : 0u) |
+                          (signals & TN_SIG_KNORM ? TN_BUILD_KNORM : 0u),
+                 .taps = e->dr.spec.taps,
+                 .n_taps = e->dr.spec.n_taps};
   tn_exec_cfg x = {.model = e->model,
                    .backend = c->backend.desc,
                    .backend_values = c->backend.values,
@@ -145,7 +154,8 @@ static tn_status open_state(tn_engine *e, tn_err *err)
                     .rope = e->rope,
                     .n_classes = e->model->shape.n_classes,
                     .signals = e->ev.scores,
-                    .window_rows = e->ev.scores && (e->ev.spec.signals & TN_SIG_ATTN_WINDOW) ? e->ev.spec.window_rows : 0};
+                    .window_rows =
+                        e->ev.scores && (e->ev.spec.signals & TN_SIG_ATTN_WINDOW) ? e->ev.spec.window_rows : 0};
   st = tn_batcher_new(&b, &e->batcher, err);
   if (st == TN_OK) st = tn_verifier_new(e->n_vocab, &e->verifier, err);
   if (st == TN_OK) st = tn_drafter_open(e, err);
@@ -158,13 +168,17 @@ static tn_status open_state(tn_engine *e, tn_err *err)
   e->eog = tn_zalloc(c->n_eog, sizeof *e->eog);
   if (!e->logits || !e->running || !e->dr.verdicts || !e->eog) return tn_fail(err, TN_E_NOMEM, "no memory for logits");
   if (c->n_eog) memcpy(e->eog, c->eog, c->n_eog * sizeof *e->eog);
-  e->view = (tn_sched_view){.struct_size = sizeof e->view, .max_rows = c->max_rows, .max_seqs = c->max_seqs, .page_tokens = e->groups.page_tokens};
+  e->view = (tn_sched_view){.struct_size = sizeof e->view,
+                            .max_rows = c->max_rows,
+                            .max_seqs = c->max_seqs,
+                            .page_tokens = e->groups.page_tokens};
   return TN_OK;
 }
 
 tn_status tn_engine_open(const tn_engine_cfg *cfg, tn_engine **out, tn_err *err)
 {
-  static tn_status (*const phases[])(tn_engine *, tn_err *) = {tn_engine_plugins_open, describe_policies, plan_memory, open_exec, open_state};
+  static tn_status (*const phases[])(tn_engine *, tn_err *) = {tn_engine_plugins_open, describe_policies, plan_memory,
+                                                               open_exec, open_state};
   *out = NULL;
   tn_engine *e = tn_zalloc(1, sizeof *e);
   if (!e) return tn_fail(err, TN_E_NOMEM, "no memory for an engine");

@@ -22,10 +22,10 @@ typedef struct tn_token_event {
   uint64_t seq;
   void *user;
   int32_t token;
-  uint32_t n_top;         /* alternatives */
-  int64_t pos;            /* its text position */
-  double logprob;         /* of the raw model law, 0 unless logprobs were asked for */
-  const int32_t *top;     /* [n_top] best first; borrowed until the callback returns */
+  uint32_t n_top;     /* alternatives */
+  int64_t pos;        /* its text position */
+  double logprob;     /* of the raw model law, 0 unless logprobs were asked for */
+  const int32_t *top; /* [n_top] best first; borrowed until the callback returns */
   const double *top_logprob;
 } tn_token_event;
 
@@ -44,16 +44,16 @@ typedef struct tn_engine_cfg { /* borrowed until close: model, descriptors, valu
   const tn_layer_part *attention;
   const tn_plan *plan;
   uint32_t n_attention;
-  uint32_t threads;       /* 0: the CPUs allowed */
-  uint32_t max_rows;      /* rows of a step, 0: 512 */
-  uint32_t max_seqs;      /* sequences that may hold KV at once, 0: 8 */
-  int64_t ctx;            /* tokens of a sequence at most, 0: the model's, 8192 at most */
-  uint64_t kv_budget;     /* bytes, 0: enough for max_seqs times ctx */
-  uint32_t flags;         /* TN_PREP_* */
-  uint32_t verify;        /* TN_VERIFY_* */
-  uint32_t build_flags;   /* TN_BUILD_LSE, OBSERVE_ALL */
+  uint32_t threads;     /* 0: the CPUs allowed */
+  uint32_t max_rows;    /* rows of a step, 0: 512 */
+  uint32_t max_seqs;    /* sequences that may hold KV at once, 0: 8 */
+  int64_t ctx;          /* tokens of a sequence at most, 0: the model's, 8192 at most */
+  uint64_t kv_budget;   /* bytes, 0: enough for max_seqs times ctx */
+  uint32_t flags;       /* TN_PREP_* */
+  uint32_t verify;      /* TN_VERIFY_* */
+  uint32_t build_flags; /* TN_BUILD_LSE, OBSERVE_ALL */
   double typical_eps, typical_delta;
-  const int32_t *eog;     /* [n_eog] end-of-generation tokens */
+  const int32_t *eog; /* [n_eog] end-of-generation tokens */
   uint32_t n_eog;
   tn_events events;
   tn_log_fn log;
@@ -90,18 +90,20 @@ tn_status tn_engine_fork(tn_engine *e, uint64_t parent, const tn_request *req, u
 
 /* A sequence's tokens, KV, eviction and plugin state as bytes (free()), and a request that starts from them:
  * req->prompt is what follows the saved text. fingerprint (32 bytes) must be equal on both sides. */
-tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[32], uint8_t **out, size_t *n, tn_err *err);
+tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[32], uint8_t **out, size_t *n,
+                         tn_err *err);
 tn_status tn_engine_restore(tn_engine *e, const uint8_t *bytes, size_t n, const uint8_t fingerprint[32],
                             const tn_request *req, uint64_t *seq, tn_err *err);
 
 /* An option that its plugin declares settable at run time, between steps. slot: TN_SLOT_*; every instance of that slot
  * and name gets it. */
-tn_status tn_engine_set(tn_engine *e, uint32_t slot, const char *name, const char *key, const tn_value *value, tn_err *err);
+tn_status tn_engine_set(tn_engine *e, uint32_t slot, const char *name, const char *key, const tn_value *value,
+                        tn_err *err);
 
 /* Looks a live sequence up; NULL when it is gone. */
 const tn_seq *tn_engine_seq(const tn_engine *e, uint64_t seq);
 
-typedef struct tn_counter { /* engagement of one plugin */
+typedef struct tn_counter {         /* engagement of one plugin */
   const char *key, *name, *counter; /* "eviction", "h2o", "evictions" */
   uint64_t value;
 } tn_counter;

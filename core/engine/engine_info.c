@@ -28,7 +28,8 @@ tn_engine_info tn_engine_stat(const tn_engine *e)
     if (tokens < i.kv_tokens) i.kv_tokens = tokens;
   }
   if (i.kv_tokens == UINT64_MAX) i.kv_tokens = (uint64_t)e->cfg.ctx * e->cfg.max_seqs;
-  for (uint32_t r = 0; r < e->exec->world; r++) i.weights_bytes += tn_weights_stat(e->exec->ranks[r].weights).file_bytes;
+  for (uint32_t r = 0; r < e->exec->world; r++)
+    i.weights_bytes += tn_weights_stat(e->exec->ranks[r].weights).file_bytes;
   tn_backend_info b = {.struct_size = sizeof b};
   const tn_rank *r0 = &e->exec->ranks[0];
   if (r0->b->info(r0->backend.inst, &b) == TN_OK && b.device) i.device = b.device;
@@ -48,7 +49,8 @@ uint32_t tn_engine_counters(const tn_engine *e, tn_counter *out, uint32_t n)
   return have;
 }
 
-tn_status tn_engine_set(tn_engine *e, uint32_t slot, const char *name, const char *key, const tn_value *value, tn_err *err)
+tn_status tn_engine_set(tn_engine *e, uint32_t slot, const char *name, const char *key, const tn_value *value,
+                        tn_err *err)
 {
   const char *at;
   const tn_instance *in;

@@ -19,7 +19,7 @@ typedef struct tn_evictor {
   tn_signals **node_signals; /* [max_seqs * max_nodes], made on first use */
   float **score;             /* [n_groups][cap] */
   uint8_t **verdict;
-  tn_evict_unit *units;      /* [n_groups] */
+  tn_evict_unit *units; /* [n_groups] */
   const tn_evict_unit **unit_ptrs;
   int64_t *order, *map, *tmp; /* [cap] */
   uint8_t *layout;
@@ -39,7 +39,7 @@ typedef struct tn_drafter {
   tn_verify_out *verdicts; /* [max_seqs] */
 } tn_drafter;
 
-typedef struct tn_tiler { /* tile lists of irregular attention patterns */
+typedef struct tn_tiler {   /* tile lists of irregular attention patterns */
   const tn_tile_set **sets; /* [n_tile_sets * max_seqs * G] */
   tn_tile_set *set_store;
   const tn_tile_list **list_ptrs;
@@ -56,7 +56,7 @@ struct tn_engine {
   tn_instance memory, eviction, kv_quantizer, demote, draft, position, scheduler, parallel;
   tn_attn_part *attention; /* [n_attention] */
   uint32_t n_attention;
-  tn_attn_spec *attn;      /* [L * G] */
+  tn_attn_spec *attn; /* [L * G] */
   const tn_attn_spec **attn_ptrs;
   tn_groups groups;
   tn_build build;
@@ -69,16 +69,16 @@ struct tn_engine {
   tn_drafter dr;
   tn_tiler tiler;
   int32_t *eog;
-  float *logits;           /* [max_out][V] */
+  float *logits; /* [max_out][V] */
   /* sequences in order of arrival, and the arrays of the scheduler's view over them */
   tn_seq *first;
   uint64_t next_id;
   uint32_t n_seqs, cap_seqs, n_resident;
-  tn_seq **by_index;       /* [cap_seqs] */
+  tn_seq **by_index; /* [cap_seqs] */
   tn_sched_view view;
   tn_sched_plan plan;
   void *view_store;
-  tn_seq **running;        /* [max_seqs] sequences of this step, in batch order */
+  tn_seq **running; /* [max_seqs] sequences of this step, in batch order */
   uint32_t n_running;
   uint64_t step, rows, n_preempted;
 };
@@ -90,10 +90,10 @@ void tn_engine_plugins_close(tn_engine *e);
 bool tn_engine_instance(const tn_engine *e, uint32_t i, const char **key, const tn_instance **out);
 
 /* engine_seq.c: life of sequences inside the engine. */
-tn_status tn_engine_admit(tn_engine *e, tn_seq *s);   /* TN_OK: it has KV; TN_E_FULL: later; else it can never run */
+tn_status tn_engine_admit(tn_engine *e, tn_seq *s); /* TN_OK: it has KV; TN_E_FULL: later; else it can never run */
 void tn_engine_preempt(tn_engine *e, tn_seq *s, uint32_t how);
 void tn_engine_finish(tn_engine *e, tn_seq *s, uint32_t why, const char *msg); /* s is gone afterwards */
-tn_status tn_engine_begin(tn_engine *e, tn_seq *s);   /* plugins' per-sequence state */
+tn_status tn_engine_begin(tn_engine *e, tn_seq *s);                            /* plugins' per-sequence state */
 
 /* The request of a sequence that starts behind `text`: prompt = text + what req->prompt says. */
 tn_status tn_engine_continue(tn_engine *e, const int32_t *text, int64_t n_text, const tn_request *req, tn_seq **out,
@@ -115,12 +115,12 @@ tn_status tn_drafter_open(tn_engine *e, tn_err *err);
 void tn_drafter_close(tn_engine *e);
 uint32_t tn_draft_limit(const tn_engine *e, const tn_seq *s); /* nodes that may be drafted for s now */
 tn_status tn_draft_propose(tn_engine *e, tn_err *err);
-tn_status tn_draft_report(tn_engine *e, tn_err *err);          /* outcomes and tap rows of the step */
+tn_status tn_draft_report(tn_engine *e, tn_err *err); /* outcomes and tap rows of the step */
 
 /* evict.c */
 tn_status tn_evictor_open(tn_engine *e, tn_err *err);
 void tn_evictor_close(tn_engine *e);
-tn_status tn_evict_begin(tn_engine *e, tn_seq *s);            /* first position at which to act */
+tn_status tn_evict_begin(tn_engine *e, tn_seq *s); /* first position at which to act */
 tn_signals *const *tn_evict_node_signals(tn_engine *e, uint32_t running_index, const tn_seq *s);
 void tn_evict_accept(tn_engine *e, uint32_t running_index, tn_seq *s, uint32_t n_path, const int32_t *path);
 tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err); /* after commit, when n_done reached next_evict */

@@ -15,8 +15,8 @@ static tn_status make_all(tn_engine *e, tn_err *err)
   const struct {
     const tn_part_ref *part;
     tn_instance *out;
-  } parts[] = {{&c->memory, &e->memory},     {&c->eviction, &e->eviction},   {&c->kv, &e->kv_quantizer},
-               {&c->demote, &e->demote},     {&c->position, &e->position},   {&c->scheduler, &e->scheduler},
+  } parts[] = {{&c->memory, &e->memory},    {&c->eviction, &e->eviction}, {&c->kv, &e->kv_quantizer},
+               {&c->demote, &e->demote},    {&c->position, &e->position}, {&c->scheduler, &e->scheduler},
                {&c->parallel, &e->parallel}};
   for (size_t i = 0; i < TN_ARRAY_LEN(parts); i++) {
     tn_status st = make(e, parts[i].part, parts[i].out, err);
@@ -93,14 +93,19 @@ bool tn_engine_instance(const tn_engine *e, uint32_t i, const char **key, const 
   const struct {
     const char *key;
     const tn_instance *in;
-  } fixed[] = {{"memory", &e->memory},     {"eviction", &e->eviction},   {"kv", &e->kv_quantizer},
-               {"demote", &e->demote},     {"draft", &e->draft},         {"position", &e->position},
+  } fixed[] = {{"memory", &e->memory},       {"eviction", &e->eviction}, {"kv", &e->kv_quantizer},
+               {"demote", &e->demote},       {"draft", &e->draft},       {"position", &e->position},
                {"scheduler", &e->scheduler}, {"parallel", &e->parallel}};
   uint32_t n = TN_ARRAY_LEN(fixed), world = e->exec ? e->exec->world : 0;
-  if (i < n) *key = fixed[i].key, *out = fixed[i].in;
-  else if (i < n + e->n_attention) *key = "attention", *out = &e->attention[i - n].in;
-  else if (i < n + e->n_attention + world) *key = "backend", *out = &e->exec->ranks[i - n - e->n_attention].backend;
-  else if (i < n + e->n_attention + 2 * world) *key = "weights", *out = &e->exec->ranks[i - n - e->n_attention - world].quantizer;
-  else return false;
+  if (i < n)
+    *key = fixed[i].key, *out = fixed[i].in;
+  else if (i < n + e->n_attention)
+    *key = "attention", *out = &e->attention[i - n].in;
+  else if (i < n + e->n_attention + world)
+    *key = "backend", *out = &e->exec->ranks[i - n - e->n_attention].backend;
+  else if (i < n + e->n_attention + 2 * world)
+    *key = "weights", *out = &e->exec->ranks[i - n - e->n_attention - world].quantizer;
+  else
+    return false;
   return true;
 }

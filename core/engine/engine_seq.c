@@ -116,17 +116,22 @@ static tn_status check_request(const tn_engine *e, const tn_request *r, int64_t 
 {
   if (r->n_prompt < 1) return tn_fail(err, TN_E_ARG, "the prompt is empty");
   if (r->max_new < 0) return tn_fail(err, TN_E_ARG, "max_new = %lld: must be >= 0", (long long)r->max_new);
-  if (r->n_logprobs > TN_MAX_LOGPROBS) return tn_fail(err, TN_E_ARG, "logprobs = %u: at most %u", r->n_logprobs, TN_MAX_LOGPROBS);
+  if (r->n_logprobs > TN_MAX_LOGPROBS)
+    return tn_fail(err, TN_E_ARG, "logprobs = %u: at most %u", r->n_logprobs, TN_MAX_LOGPROBS);
   for (int64_t i = 0; i < r->n_prompt; i++)
     if (r->prompt[i] < 0 || (uint32_t)r->prompt[i] >= e->n_vocab)
-      return tn_fail(err, TN_E_ARG, "prompt token %lld is %d: the vocabulary has %u", (long long)i, r->prompt[i], e->n_vocab);
+      return tn_fail(err, TN_E_ARG, "prompt token %lld is %d: the vocabulary has %u", (long long)i, r->prompt[i],
+                     e->n_vocab);
   int64_t have = before + r->n_prompt, most = have + r->max_new;
   if (most > e->cfg.ctx)
-    return tn_fail(err, TN_E_NEVER, "the request needs %lld tokens (%lld of prompt, %lld to generate), the context has %lld",
+    return tn_fail(err, TN_E_NEVER,
+                   "the request needs %lld tokens (%lld of prompt, %lld to generate), the context has %lld",
                    (long long)most, (long long)have, (long long)r->max_new, (long long)e->cfg.ctx);
   if (e->draft.desc && e->cfg.verify == TN_VERIFY_GREEDY && r->sampling.temperature > 0)
-    return tn_fail(err, TN_E_ARG, "temperature = %g with verify = greedy: drafted tokens can only be checked greedily; use verify = lossless",
-                   r->sampling.temperature);
+    return tn_fail(
+        err, TN_E_ARG,
+        "temperature = %g with verify = greedy: drafted tokens can only be checked greedily; use verify = lossless",
+        r->sampling.temperature);
   return tn_sampling_check(&r->sampling, e->n_vocab, err);
 }
 
@@ -154,7 +159,8 @@ static tn_status grow_view(tn_engine *e, tn_err *err)
   v->seq = w, v->todo = (int64_t *)(w + n), v->held = (int64_t *)(w + 2 * n), v->most = (int64_t *)(w + 3 * n);
   v->arrival_ns = w + 4 * n, v->deadline_ns = w + 5 * n;
   v->state = h, v->priority = (int32_t *)(h + n);
-  e->plan = (tn_sched_plan){.struct_size = sizeof e->plan, .run = h + 2 * n, .tokens = h + 3 * n, .preempt = h + 4 * n, .how = h + 5 * n};
+  e->plan = (tn_sched_plan){
+      .struct_size = sizeof e->plan, .run = h + 2 * n, .tokens = h + 3 * n, .preempt = h + 4 * n, .how = h + 5 * n};
   v->n = 0;
   return TN_OK;
 }
@@ -170,7 +176,8 @@ static tn_status enqueue(tn_engine *e, const tn_request *req, tn_seq **out, tn_e
   st = tn_rope_table_for(e->rope, s->regime, &s->rope, err);
   if (st == TN_OK && e->ev.scores) {
     uint32_t sig = e->ev.spec.signals;
-    s->signals = tn_signals_new(e->n_groups, e->cap_entries, sig & TN_SIG_ATTN, sig & TN_SIG_ATTN_WINDOW, sig & TN_SIG_KNORM);
+    s->signals =
+        tn_signals_new(e->n_groups, e->cap_entries, sig & TN_SIG_ATTN, sig & TN_SIG_ATTN_WINDOW, sig & TN_SIG_KNORM);
     if (!s->signals) st = tn_fail(err, TN_E_NOMEM, "no memory for the eviction signals of a sequence");
   }
   if (st != TN_OK) {
@@ -215,7 +222,8 @@ tn_status tn_engine_continue(tn_engine *e, const int32_t *text, int64_t n_text, 
   tn_status st = check_request(e, req, n_text, err);
   if (st != TN_OK) return st;
   int32_t *all = malloc((size_t)(n_text + req->n_prompt) * sizeof *all);
-  if (!all) return tn_fail(err, TN_E_NOMEM, "no memory for a prompt of %lld tokens", (long long)(n_text + req->n_prompt));
+  if (!all)
+    return tn_fail(err, TN_E_NOMEM, "no memory for a prompt of %lld tokens", (long long)(n_text + req->n_prompt));
   memcpy(all, text, (size_t)n_text * sizeof *all);
   memcpy(all + n_text, req->prompt, (size_t)req->n_prompt * sizeof *all);
   tn_request r = *req;

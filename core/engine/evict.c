@@ -21,7 +21,8 @@ static bool alloc_scratch(tn_engine *e)
   v->map = tn_zalloc(cap, sizeof *v->map);
   v->tmp = tn_zalloc(cap, sizeof *v->tmp);
   v->layout = tn_zalloc(cap, 1);
-  bool ok = v->node_signals && v->score && v->verdict && v->units && v->unit_ptrs && v->order && v->map && v->tmp && v->layout;
+  bool ok = v->node_signals && v->score && v->verdict && v->units && v->unit_ptrs && v->order && v->map && v->tmp &&
+            v->layout;
   for (size_t g = 0; ok && g < groups; g++) {
     v->score[g] = tn_zalloc(cap, sizeof **v->score);
     v->verdict[g] = tn_zalloc(cap, 1);
@@ -59,7 +60,8 @@ void tn_evictor_close(tn_engine *e)
 
 static tn_status ask_when(tn_engine *e, tn_seq *s, int64_t *keep)
 {
-  tn_evict_when w = {.struct_size = sizeof w, .seq = s->id, .n_prompt = s->n_prompt, .pos = s->n_done, .next = TN_POS_INF, .keep = -1};
+  tn_evict_when w = {
+      .struct_size = sizeof w, .seq = s->id, .n_prompt = s->n_prompt, .pos = s->n_done, .next = TN_POS_INF, .keep = -1};
   tn_status st = e->ev.v->when(e->eviction.inst, &w);
   if (st != TN_OK) return st;
   if (w.next <= s->n_done) return TN_E_INTERNAL;
@@ -186,7 +188,8 @@ static tn_status apply(tn_engine *e, tn_seq *s, uint32_t g, tn_err *err)
   tn_evictor *v = &e->ev;
   const tn_evict_unit *u = &v->units[g];
   int64_t before = s->kv->t[g].live, n_old = s->kv->t[g].n, n = choose(e, u), demoted = 0;
-  if (n == -1) return tn_fail(err, TN_E_INTERNAL, "eviction/%s: a score of group %u is not finite", e->eviction.desc->name, g);
+  if (n == -1)
+    return tn_fail(err, TN_E_INTERNAL, "eviction/%s: a score of group %u is not finite", e->eviction.desc->name, g);
   if (n < 0) return tn_fail(err, TN_E_NOMEM, "no memory to choose what stays");
   for (int64_t i = 0; i < n; i++) {
     bool low = v->spec.demotes && u->verdict[v->order[i]] == TN_DEMOTE;

@@ -55,7 +55,8 @@ tn_status tn_exec_logits(tn_exec *x, uint32_t n_out, float *dst)
 {
   tn_rank *r = &x->ranks[0];
   const tn_tensor *t = &r->logits;
-  tn_status st = r->b->download(r->backend.inst, t->buf, t->offset, dst, (uint64_t)n_out * (uint64_t)t->ne[0] * sizeof *dst);
+  tn_status st =
+      r->b->download(r->backend.inst, t->buf, t->offset, dst, (uint64_t)n_out * (uint64_t)t->ne[0] * sizeof *dst);
   return st == TN_OK ? r->b->sync(r->backend.inst) : st;
 }
 

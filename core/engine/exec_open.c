@@ -92,7 +92,8 @@ static tn_status make_taps(tn_rank *r, tn_err *err)
   if (!r->taps || !r->tap_ptrs) return tn_fail(err, TN_E_NOMEM, "no memory for hidden taps");
   for (uint32_t i = 0; i < n; i++) {
     tn_tensor *t = &r->taps[i];
-    *t = (tn_tensor){.struct_size = sizeof *t, .dtype = TN_DT_F32, .ne = {d, c->max_rows, 1, 1}, .nb = {4, d * 4, 0, 0}};
+    *t =
+        (tn_tensor){.struct_size = sizeof *t, .dtype = TN_DT_F32, .ne = {d, c->max_rows, 1, 1}, .nb = {4, d * 4, 0, 0}};
     t->nb[2] = t->nb[3] = d * 4 * c->max_rows;
     tn_status st = r->b->buffer_new(r->backend.inst, (uint64_t)t->nb[2], &t->buf, err);
     if (st != TN_OK) return st;
@@ -122,7 +123,8 @@ static tn_status prepare(tn_rank *r, tn_err *err)
 
 static tn_status open_rank(tn_rank *r, tn_err *err)
 {
-  static tn_status (*const phases[])(tn_rank *, tn_err *) = {plan_rank, make_instances, load_program, open_kv, make_taps, prepare};
+  static tn_status (*const phases[])(tn_rank *, tn_err *) = {plan_rank, make_instances, load_program,
+                                                             open_kv,   make_taps,      prepare};
   tn_err why = tn_err_init();
   for (size_t i = 0; i < TN_ARRAY_LEN(phases); i++) {
     tn_status st = phases[i](r, &why);

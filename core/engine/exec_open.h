@@ -52,10 +52,10 @@ typedef struct tn_rank {
 
 struct tn_exec {
   uint32_t world, n_pools, n_vocab;
-  tn_rank *ranks;      /* [world] */
-  tn_pool *rank_pool;  /* one thread a rank; NULL with one rank */
+  tn_rank *ranks;     /* [world] */
+  tn_pool *rank_pool; /* one thread a rank; NULL with one rank */
   tn_transport *transport;
-  tn_status *status;   /* [world] of the call in progress */
+  tn_status *status; /* [world] of the call in progress */
   tn_exec_cfg cfg;
 };
 

@@ -24,21 +24,21 @@ typedef struct tn_group { /* one page group, model-wide (all ranks' heads) */
 
 typedef struct tn_group_in { /* what groups follow from */
   const tn_model_shape *shape;
-  const tn_attn_spec *attn;     /* [n_layers * n_kv_heads] */
-  const tn_evict_spec *evict;   /* or NULL */
+  const tn_attn_spec *attn;                 /* [n_layers * n_kv_heads] */
+  const tn_evict_spec *evict;               /* or NULL */
   uint32_t page_tokens, max_seqs, max_rows; /* max_rows: rows of one step, drafted ones included */
   int64_t max_ctx;
-  uint64_t budget_bytes;        /* 0: enough for max_seqs sequences of max_ctx tokens */
-  uint32_t n_layouts;           /* 1, or 2 with demotion */
+  uint64_t budget_bytes; /* 0: enough for max_seqs sequences of max_ctx tokens */
+  uint32_t n_layouts;    /* 1, or 2 with demotion */
   const tn_layout *k_layouts[2], *v_layouts[2];
 } tn_group_in;
 
 typedef struct tn_groups {
   uint32_t n, n_pools, page_tokens;
-  tn_group *g;              /* [n] */
-  uint32_t *pool_pages;     /* [n_pools] */
-  uint32_t *pages_per_seq;  /* [n_pools] a sequence of max_ctx tokens at most */
-  uint64_t *page_bytes;     /* [n_pools] estimate by layout */
+  tn_group *g;             /* [n] */
+  uint32_t *pool_pages;    /* [n_pools] */
+  uint32_t *pages_per_seq; /* [n_pools] a sequence of max_ctx tokens at most */
+  uint64_t *page_bytes;    /* [n_pools] estimate by layout */
 } tn_groups;
 
 tn_status tn_groups_plan(const tn_group_in *in, tn_groups *out, tn_err *err);
@@ -53,24 +53,24 @@ typedef struct tn_kv_table { /* one sequence's entries in one group */
   int64_t live;              /* of them, neither holes nor freed */
   int64_t next_rope;         /* rope position of the next entry: its text position, or, with RAW keys, its live rank */
   uint32_t n_pages, cap_pages;
-  uint32_t first_kept;       /* pages below are settled: freed by mask, or sinks that stay */
-  int32_t *page;             /* [cap_pages] */
-  uint8_t *layout;           /* [cap_pages] */
-  int64_t *text_pos;         /* [cap_pages * page_tokens] */
+  uint32_t first_kept; /* pages below are settled: freed by mask, or sinks that stay */
+  int32_t *page;       /* [cap_pages] */
+  uint8_t *layout;     /* [cap_pages] */
+  int64_t *text_pos;   /* [cap_pages * page_tokens] */
   int64_t *rope_pos;
-  float *cos, *sin;          /* RAW keys: [cap_pages * page_tokens][dims/2], else NULL */
-  int64_t rotated;           /* RAW keys: entries whose cos and sin are up to date */
+  float *cos, *sin; /* RAW keys: [cap_pages * page_tokens][dims/2], else NULL */
+  int64_t rotated;  /* RAW keys: entries whose cos and sin are up to date */
   int64_t folded;
   int32_t state;
-  bool sparse;               /* text_pos is no longer the identity */
-  bool mixed;                /* some page has a layout other than 0 */
+  bool sparse; /* text_pos is no longer the identity */
+  bool mixed;  /* some page has a layout other than 0 */
 } tn_kv_table;
 
 typedef struct tn_kv_seq {
   uint64_t id;
   uint32_t n_groups;
-  tn_kv_table *t;      /* [n_groups] */
-  tn_kv_view *views;   /* [n_groups] rebuilt by tn_kv_views */
+  tn_kv_table *t;    /* [n_groups] */
+  tn_kv_view *views; /* [n_groups] rebuilt by tn_kv_views */
   const tn_kv_view **view_ptrs;
 } tn_kv_seq;
 
@@ -78,8 +78,8 @@ typedef struct tn_kv_store tn_kv_store;
 
 /* memory is configured here. Borrows groups, memory and exec until close. rot_dims: rotated dims for RAW keys. */
 tn_status tn_kv_store_open(const tn_groups *groups, const tn_memory_v1 *memory, tn_inst *inst, tn_exec *exec,
-                           uint32_t max_seqs, int64_t max_ctx, uint32_t max_rows, uint32_t rot_dims,
-                           tn_kv_store **out, tn_err *err);
+                           uint32_t max_seqs, int64_t max_ctx, uint32_t max_rows, uint32_t rot_dims, tn_kv_store **out,
+                           tn_err *err);
 void tn_kv_store_close(tn_kv_store *s);
 
 /* Asks the memory plugin to admit (TN_E_FULL, TN_E_NEVER) and makes empty tables. Release with tn_kv_seq_free. */

@@ -76,9 +76,15 @@ static tn_status move_entries(tn_kv_store *s, const tn_kv_table *t, uint32_t gro
     dst_slot[moves] = (int32_t)(to % pt);
     dst_layout[moves++] = d->layout[to / pt];
   }
-  tn_kv_moves m = {.struct_size = sizeof m, .group = group, .n = moves,
-                   .src_page = src_page, .src_slot = src_slot, .dst_page = dst_page, .dst_slot = dst_slot,
-                   .src_layout = src_layout, .dst_layout = dst_layout};
+  tn_kv_moves m = {.struct_size = sizeof m,
+                   .group = group,
+                   .n = moves,
+                   .src_page = src_page,
+                   .src_slot = src_slot,
+                   .dst_page = dst_page,
+                   .dst_slot = dst_slot,
+                   .src_layout = src_layout,
+                   .dst_layout = dst_layout};
   return tn_exec_kv_move(s->exec, &m);
 }
 

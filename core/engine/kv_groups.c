@@ -12,7 +12,8 @@
 
 typedef struct cell { /* what one (layer, KV head) asks for */
   uint32_t kind, n_rules;
-  uint32_t cls, reserved0; /* rope class; tells groups apart where keys are raw: they are rotated by a table per group */
+  uint32_t cls,
+      reserved0; /* rope class; tells groups apart where keys are raw: they are rotated by a table per group */
   const tn_state_spec *state;
   tn_free_rule rules[TN_KV_MAX_FREE_RULES];
 } cell;
@@ -60,7 +61,8 @@ static uint64_t layout_bytes(const tn_layout *l, uint32_t width)
 }
 
 /* Same group: the same cell, and the eviction unit allows it. group_of[] is filled for all earlier cells. */
-static uint32_t find_group(const tn_group_in *in, const cell *cells, const uint32_t *group_of, uint32_t at, uint32_t gran)
+static uint32_t find_group(const tn_group_in *in, const cell *cells, const uint32_t *group_of, uint32_t at,
+                           uint32_t gran)
 {
   uint32_t heads = in->shape->n_kv_heads, layer = at / heads;
   if (gran == TN_GRAN_HEAD) return UINT32_MAX;
@@ -153,7 +155,8 @@ static void place_in_pools(const tn_group_in *in, tn_groups *out)
       out->pages_per_seq[pools[l]] += compacts ? 2 * pages : pages;
     }
     if (g->desc.kind == TN_KV_STATE) {
-      uint64_t floats = (uint64_t)(g->desc.state->n_features ? g->desc.state->n_features : g->desc.d_k) * (g->desc.d_v + 1);
+      uint64_t floats =
+          (uint64_t)(g->desc.state->n_features ? g->desc.state->n_features : g->desc.d_k) * (g->desc.d_v + 1);
       g->desc.state_pool = pool_for(out, floats * 4 * g->desc.n_layers * g->desc.n_heads + 1); /* odd: never shared */
       out->pages_per_seq[g->desc.state_pool] += 1;
     }
@@ -168,13 +171,15 @@ static tn_status size_pools(const tn_group_in *in, tn_groups *out, tn_err *err)
   if (share > in->max_seqs) share = in->max_seqs;
   for (uint32_t p = 0; p < out->n_pools; p++) {
     double pages = (double)out->pages_per_seq[p] * share;
-    if (pages > 1e9) return tn_fail(err, TN_E_ARG, "the KV cache would need %.0f pages; lower [engine] ctx or max_seqs", pages);
+    if (pages > 1e9)
+      return tn_fail(err, TN_E_ARG, "the KV cache would need %.0f pages; lower [engine] ctx or max_seqs", pages);
     out->pool_pages[p] = pages < 1 ? 1 : (uint32_t)pages;
   }
   return TN_OK;
 }
 
-static tn_status make_groups(const tn_group_in *in, const cell *cells, uint32_t *group_of, uint32_t n_cells, tn_groups *out)
+static tn_status make_groups(const tn_group_in *in, const cell *cells, uint32_t *group_of, uint32_t n_cells,
+                             tn_groups *out)
 {
   uint32_t gran = in->evict && in->evict->kind == TN_EV_SCORE ? in->evict->gran : TN_GRAN_ALL;
   for (uint32_t i = 0; i < n_cells; i++) {

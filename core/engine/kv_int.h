@@ -9,13 +9,13 @@ struct tn_kv_store {
   const tn_memory_v1 *memory;
   tn_inst *inst;
   tn_exec *exec;
-  uint32_t **refs;    /* [n_pools][pages] holders of each page */
-  uint32_t *used;     /* [n_pools] pages with a holder */
+  uint32_t **refs; /* [n_pools][pages] holders of each page */
+  uint32_t *used;  /* [n_pools] pages with a holder */
   uint32_t max_rows, rot_dims;
   int64_t max_ctx;
-  uint32_t cap_pages; /* pages of the longest table */
-  int32_t *scratch;   /* [5 * cap_entries] page and slot lists of one move */
-  uint8_t *scratch_layout; /* [2 * cap_entries] */
+  uint32_t cap_pages;             /* pages of the longest table */
+  int32_t *scratch;               /* [5 * cap_entries] page and slot lists of one move */
+  uint8_t *scratch_layout;        /* [2 * cap_entries] */
   uint32_t *need_now, *need_most; /* [n_pools] */
 };
 

@@ -64,7 +64,8 @@ static uint8_t *put(uint8_t *at, const void *p, size_t n)
 static tn_status save_table(tn_kv_store *s, uint32_t g, const tn_kv_table *t, uint8_t **at)
 {
   const tn_group *group = &s->groups->g[g];
-  table_head h = {t->n, t->live, t->folded, t->next_rope, t->n_pages, t->first_kept, t->state >= 0, t->sparse, t->mixed, 0};
+  table_head h = {t->n,          t->live,       t->folded, t->next_rope, t->n_pages,
+                  t->first_kept, t->state >= 0, t->sparse, t->mixed,     0};
   uint8_t *w = put(*at, &h, sizeof h);
   w = put(w, t->layout, t->n_pages);
   w = put(w, t->text_pos, (size_t)t->n * sizeof(int64_t));
@@ -151,7 +152,8 @@ static tn_status load_table(tn_kv_store *s, tn_kv_seq *q, uint32_t g, reader *r)
   }
   t->n = h.n, t->live = h.live, t->folded = h.folded, t->next_rope = h.next_rope, t->first_kept = h.first_kept;
   t->sparse = h.sparse != 0, t->mixed = h.mixed != 0, t->rotated = 0;
-  return h.has_state && group->desc.kind == TN_KV_STATE ? load_page(s, q->id, group->desc.state_pool, r, &t->state) : TN_OK;
+  return h.has_state && group->desc.kind == TN_KV_STATE ? load_page(s, q->id, group->desc.state_pool, r, &t->state)
+                                                        : TN_OK;
 }
 
 tn_status tn_kv_load(tn_kv_store *s, tn_kv_seq *q, const uint8_t *p, size_t n_bytes, tn_err *err)

@@ -24,9 +24,15 @@ static tn_status unshare_tail(tn_kv_store *s, tn_kv_seq *q, uint32_t group)
     src_slot[i] = (int32_t)i;
     s->scratch_layout[i] = t->layout[p];
   }
-  tn_kv_moves m = {.struct_size = sizeof m, .group = group, .n = used,
-                   .src_page = src_page, .src_slot = src_slot, .dst_page = dst_page, .dst_slot = src_slot,
-                   .src_layout = s->scratch_layout, .dst_layout = s->scratch_layout};
+  tn_kv_moves m = {.struct_size = sizeof m,
+                   .group = group,
+                   .n = used,
+                   .src_page = src_page,
+                   .src_slot = src_slot,
+                   .dst_page = dst_page,
+                   .dst_slot = src_slot,
+                   .src_layout = s->scratch_layout,
+                   .dst_layout = s->scratch_layout};
   st = tn_exec_kv_move(s->exec, &m);
   if (st != TN_OK) {
     tn_kv_drop_page(s, pool, fresh);
@@ -114,8 +120,13 @@ static tn_status close_gaps(tn_kv_store *s, const tn_kv_table *t, uint32_t group
     dst_slot[moves++] = (int32_t)(to % pt);
   }
   if (moves == 0) return TN_OK;
-  tn_kv_moves m = {.struct_size = sizeof m, .group = group, .n = moves,
-                   .src_page = src_page, .src_slot = src_slot, .dst_page = dst_page, .dst_slot = dst_slot};
+  tn_kv_moves m = {.struct_size = sizeof m,
+                   .group = group,
+                   .n = moves,
+                   .src_page = src_page,
+                   .src_slot = src_slot,
+                   .dst_page = dst_page,
+                   .dst_slot = dst_slot};
   return tn_exec_kv_move(s->exec, &m);
 }
 

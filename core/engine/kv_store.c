@@ -36,8 +36,8 @@ static bool alloc_store(tn_kv_store *s)
 }
 
 tn_status tn_kv_store_open(const tn_groups *groups, const tn_memory_v1 *memory, tn_inst *inst, tn_exec *exec,
-                           uint32_t max_seqs, int64_t max_ctx, uint32_t max_rows, uint32_t rot_dims,
-                           tn_kv_store **out, tn_err *err)
+                           uint32_t max_seqs, int64_t max_ctx, uint32_t max_rows, uint32_t rot_dims, tn_kv_store **out,
+                           tn_err *err)
 {
   *out = NULL;
   tn_kv_store *s = tn_zalloc(1, sizeof *s);
@@ -168,7 +168,8 @@ tn_status tn_kv_seq_new(tn_kv_store *s, uint64_t id, int64_t n_start, int64_t ma
   count_need(s, max_len, s->need_most);
   for (uint32_t p = 0; p < gs->n_pools; p++)
     if (s->need_most[p] > gs->pool_pages[p]) return TN_E_NEVER;
-  tn_mem_need need = {.struct_size = sizeof need, .n_pools = gs->n_pools, .seq = id, .now = s->need_now, .most = s->need_most};
+  tn_mem_need need = {
+      .struct_size = sizeof need, .n_pools = gs->n_pools, .seq = id, .now = s->need_now, .most = s->need_most};
   tn_status st = s->memory->admit(s->inst, &need);
   if (st != TN_OK) return st;
   tn_kv_seq *q = tn_zalloc(1, sizeof *q);

@@ -29,12 +29,16 @@ tn_sampling tn_sampling_default(void)
 
 tn_status tn_sampling_check(const tn_sampling *s, uint32_t n_vocab, tn_err *err)
 {
-  if (!(s->temperature >= 0 && s->temperature <= 1e6)) return tn_fail(err, TN_E_ARG, "temperature = %g: must be >= 0", s->temperature);
+  if (!(s->temperature >= 0 && s->temperature <= 1e6))
+    return tn_fail(err, TN_E_ARG, "temperature = %g: must be >= 0", s->temperature);
   if (!(s->top_p >= 0 && s->top_p <= 1)) return tn_fail(err, TN_E_ARG, "top_p = %g: must be in [0, 1]", s->top_p);
   if (!(s->min_p >= 0 && s->min_p < 1)) return tn_fail(err, TN_E_ARG, "min_p = %g: must be in [0, 1)", s->min_p);
-  if (!(s->repetition > 0 && s->repetition <= 100)) return tn_fail(err, TN_E_ARG, "repetition penalty = %g: must be > 0", s->repetition);
-  if (!(fabs(s->presence) <= 2)) return tn_fail(err, TN_E_ARG, "presence penalty = %g: must be in [-2, 2]", s->presence);
-  if (!(fabs(s->frequency) <= 2)) return tn_fail(err, TN_E_ARG, "frequency penalty = %g: must be in [-2, 2]", s->frequency);
+  if (!(s->repetition > 0 && s->repetition <= 100))
+    return tn_fail(err, TN_E_ARG, "repetition penalty = %g: must be > 0", s->repetition);
+  if (!(fabs(s->presence) <= 2))
+    return tn_fail(err, TN_E_ARG, "presence penalty = %g: must be in [-2, 2]", s->presence);
+  if (!(fabs(s->frequency) <= 2))
+    return tn_fail(err, TN_E_ARG, "frequency penalty = %g: must be in [-2, 2]", s->frequency);
   if (s->top_k < 0) return tn_fail(err, TN_E_ARG, "top_k = %d: must be >= 0", s->top_k);
   if (s->penalty_last < -1) return tn_fail(err, TN_E_ARG, "penalty window = %d: must be >= -1", s->penalty_last);
   for (uint32_t i = 0; i < s->n_bias; i++)
@@ -84,7 +88,8 @@ static int32_t window_token(const tn_history *h, int64_t take, int64_t i)
 static void penalise(tn_sampler *s, const tn_sampling *how, const tn_history *h)
 {
   bool off = how->repetition == 1 && how->presence == 0 && how->frequency == 0;
-  int64_t all = h ? h->n + h->n_path : 0, take = how->penalty_last < 0 || how->penalty_last > all ? all : how->penalty_last;
+  int64_t all = h ? h->n + h->n_path : 0,
+          take = how->penalty_last < 0 || how->penalty_last > all ? all : how->penalty_last;
   if (off || take == 0) return;
   for (int64_t i = 0; i < take; i++) {
     int32_t t = window_token(h, take, i);
@@ -123,8 +128,10 @@ static void select_best(cand *c, uint32_t n, uint32_t k)
       c[j--] = t;
     }
     uint32_t cut = j + 1;
-    if (k <= cut) hi = cut;
-    else lo = cut;
+    if (k <= cut)
+      hi = cut;
+    else
+      lo = cut;
   }
 }
 

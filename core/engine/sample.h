@@ -18,8 +18,8 @@ typedef struct tn_sampling {
   int32_t top_k;              /* >= 0; 0: off */
   int32_t penalty_last;       /* tokens of history that penalties look at; -1: all */
   uint32_t n_bias, reserved0;
-  const int32_t *bias_token;  /* [n_bias] */
-  const float *bias;          /* [n_bias] added to the logit; -INFINITY bans */
+  const int32_t *bias_token; /* [n_bias] */
+  const float *bias;         /* [n_bias] added to the logit; -INFINITY bans */
 } tn_sampling;
 
 /* Greedy, nothing else on. */

@@ -19,8 +19,10 @@ static void show(tn_engine *e)
   tn_sched_view *v = &e->view;
   for (tn_seq *s = e->first; s; s = s->next) {
     s->run = s->n_nodes = 0;
-    if (s->kv) s->state = s->n_done < s->n_prompt || tn_seq_todo(s) > 1 ? TN_SEQ_PREFILL : TN_SEQ_DECODE;
-    else s->state = s->swapped ? TN_SEQ_SWAPPED : TN_SEQ_WAITING;
+    if (s->kv)
+      s->state = s->n_done < s->n_prompt || tn_seq_todo(s) > 1 ? TN_SEQ_PREFILL : TN_SEQ_DECODE;
+    else
+      s->state = s->swapped ? TN_SEQ_SWAPPED : TN_SEQ_WAITING;
     e->by_index[n] = s;
     ((uint64_t *)(uintptr_t)v->seq)[n] = s->id;
     ((uint32_t *)(uintptr_t)v->state)[n] = s->state;
@@ -47,7 +49,8 @@ static tn_status check_plan(tn_engine *e, tn_err *err)
 {
   const tn_sched_plan *p = &e->plan;
   uint64_t rows = 0;
-  if (p->n_run > e->view.n || p->n_preempt > e->view.n) return bad_plan(e, err, "is past the end of the view", p->n_run);
+  if (p->n_run > e->view.n || p->n_preempt > e->view.n)
+    return bad_plan(e, err, "is past the end of the view", p->n_run);
   for (uint32_t i = 0; i < p->n_preempt; i++) {
     if (p->preempt[i] >= e->view.n) return bad_plan(e, err, "preempts a sequence that is not there", i);
     if (!e->by_index[p->preempt[i]]->kv) return bad_plan(e, err, "preempts a sequence that holds nothing", i);
@@ -56,7 +59,8 @@ static tn_status check_plan(tn_engine *e, tn_err *err)
     if (p->run[i] >= e->view.n) return bad_plan(e, err, "runs a sequence that is not there", i);
     tn_seq *s = e->by_index[p->run[i]];
     if (s->run) return bad_plan(e, err, "runs a sequence twice", i);
-    if (p->tokens[i] < 1 || p->tokens[i] > e->view.todo[p->run[i]]) return bad_plan(e, err, "runs more tokens than there are", i);
+    if (p->tokens[i] < 1 || p->tokens[i] > e->view.todo[p->run[i]])
+      return bad_plan(e, err, "runs more tokens than there are", i);
     s->run = p->tokens[i];
     rows += p->tokens[i];
   }

@@ -22,7 +22,8 @@ tn_status tn_second_open(tn_hctx *ctx, const char *path, void **out, tn_err *err
   if (!m) return tn_fail(err, TN_E_NOMEM, "no memory for a second model");
   tn_status st = tn_model_open(path, NULL, NULL, &m->model, err);
   if (st == TN_OK && m->model->shape.n_vocab != e->n_vocab)
-    st = tn_fail(err, TN_E_ARG, "%s: a vocabulary of %u tokens, the target has %u", path, m->model->shape.n_vocab, e->n_vocab);
+    st = tn_fail(err, TN_E_ARG, "%s: a vocabulary of %u tokens, the target has %u", path, m->model->shape.n_vocab,
+                 e->n_vocab);
   if (st == TN_OK) {
     tn_engine_cfg c = e->cfg;
     m->attention = (tn_layer_part){e->cfg.attention[0].part, 0, m->model->shape.n_layers};
@@ -65,7 +66,11 @@ static tn_status find_or_make(tn_engine *e, uint64_t user, int32_t token, tn_seq
       return TN_OK;
     }
   if (e->n_resident == e->cfg.max_seqs) tn_engine_finish(e, e->first, TN_FINISH_CANCELLED, NULL);
-  tn_request r = {.prompt = &token, .n_prompt = 1, .max_new = e->cfg.ctx - 1, .sampling = tn_sampling_default(), .user = (void *)(uintptr_t)user};
+  tn_request r = {.prompt = &token,
+                  .n_prompt = 1,
+                  .max_new = e->cfg.ctx - 1,
+                  .sampling = tn_sampling_default(),
+                  .user = (void *)(uintptr_t)user};
   uint64_t id;
   tn_status st = tn_engine_submit(e, &r, &id, NULL);
   if (st != TN_OK) return st;
@@ -97,7 +102,8 @@ static tn_status run_chunk(tn_engine *e, tn_seq *s, uint32_t n)
   return st;
 }
 
-tn_status tn_second_eval(tn_hctx *ctx, void *model, uint64_t seq, int64_t n_keep, const int32_t *tokens, int64_t n, const float **logits)
+tn_status tn_second_eval(tn_hctx *ctx, void *model, uint64_t seq, int64_t n_keep, const int32_t *tokens, int64_t n,
+                         const float **logits)
 {
   (void)ctx;
   tn_engine *e = ((second *)model)->engine;

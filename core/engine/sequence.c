@@ -101,8 +101,10 @@ tn_signals *tn_signals_new(uint32_t n_groups, size_t cap, bool attn, bool window
     return NULL;
   }
   int64_t **norms = knorm ? s->knorm : NULL;
-  s->total = (tn_signal){sizeof(tn_signal), n_groups, (int64_t *const *)(attn ? s->attn : NULL), (int64_t *const *)norms};
-  s->window = (tn_signal){sizeof(tn_signal), n_groups, (int64_t *const *)(window ? s->win : NULL), (int64_t *const *)norms};
+  s->total =
+      (tn_signal){sizeof(tn_signal), n_groups, (int64_t *const *)(attn ? s->attn : NULL), (int64_t *const *)norms};
+  s->window =
+      (tn_signal){sizeof(tn_signal), n_groups, (int64_t *const *)(window ? s->win : NULL), (int64_t *const *)norms};
   return s;
 }
 

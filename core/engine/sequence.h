@@ -13,60 +13,65 @@
 #include "sample.h"
 #include "verify.h"
 
-enum { TN_FINISH_NONE = 0, TN_FINISH_STOP = 1 /* end-of-generation or stop token */, TN_FINISH_LENGTH = 2,
-       TN_FINISH_CANCELLED = 3, TN_FINISH_ERROR = 4 };
+enum {
+  TN_FINISH_NONE = 0,
+  TN_FINISH_STOP = 1 /* end-of-generation or stop token */,
+  TN_FINISH_LENGTH = 2,
+  TN_FINISH_CANCELLED = 3,
+  TN_FINISH_ERROR = 4
+};
 
 typedef struct tn_request { /* arrays are copied at submission */
   const int32_t *prompt;
-  int64_t n_prompt;             /* >= 1 */
-  int64_t max_new;              /* tokens to generate at most; 0: only run the prompt */
+  int64_t n_prompt; /* >= 1 */
+  int64_t max_new;  /* tokens to generate at most; 0: only run the prompt */
   tn_sampling sampling;
-  uint64_t key;                 /* key of the request's random draws: its seed */
-  uint32_t n_logprobs;          /* alternatives reported with each token, 0..20 */
-  uint32_t score;               /* 1: logits of the prompt's rows go to events.logits */
-  int64_t score_from;           /* from this text position on */
-  const int32_t *stop;          /* [n_stop] tokens that end generation */
+  uint64_t key;        /* key of the request's random draws: its seed */
+  uint32_t n_logprobs; /* alternatives reported with each token, 0..20 */
+  uint32_t score;      /* 1: logits of the prompt's rows go to events.logits */
+  int64_t score_from;  /* from this text position on */
+  const int32_t *stop; /* [n_stop] tokens that end generation */
   uint32_t n_stop;
   int32_t priority;
   uint32_t ignore_eog, reserved0; /* 1: end-of-generation tokens do not end it */
-  void *user;                   /* handed back in events */
+  void *user;                     /* handed back in events */
 } tn_request;
 
 #define TN_MAX_LOGPROBS 20u
 
 typedef struct tn_signals { /* accumulators for eviction; arrays [n_groups] -> [cap] */
-  tn_signal total, window;    /* since written; of the prompt's last rows */
+  tn_signal total, window;  /* since written; of the prompt's last rows */
   int64_t **attn, **win, **knorm;
 } tn_signals;
 
 typedef struct tn_seq {
   uint64_t id;
-  uint32_t state;               /* TN_SEQ_* */
-  uint32_t finish;              /* TN_FINISH_* */
-  tn_request req;               /* arrays owned */
-  int32_t *tokens;              /* [cap] */
+  uint32_t state;  /* TN_SEQ_* */
+  uint32_t finish; /* TN_FINISH_* */
+  tn_request req;  /* arrays owned */
+  int32_t *tokens; /* [cap] */
   int64_t n_tok, cap, n_prompt, n_done, max_len;
-  int64_t n_cached;             /* prompt tokens that came from a fork or a restored session */
+  int64_t n_cached; /* prompt tokens that came from a fork or a restored session */
   const tn_rope_table *rope;
   int64_t regime;
-  tn_kv_seq *kv;                /* NULL while waiting or swapped */
-  uint8_t *swapped;             /* KV as bytes */
+  tn_kv_seq *kv;    /* NULL while waiting or swapped */
+  uint8_t *swapped; /* KV as bytes */
   size_t n_swapped;
-  tn_signals *signals;          /* NULL: no policy wants any */
-  int64_t next_evict;           /* act when n_done reaches it; TN_POS_INF: never */
+  tn_signals *signals; /* NULL: no policy wants any */
+  int64_t next_evict;  /* act when n_done reaches it; TN_POS_INF: never */
   uint64_t n_dropped, n_demoted;
-  uint32_t begun;               /* plugins know the sequence */
+  uint32_t begun; /* plugins know the sequence */
   /* this step */
-  uint32_t run;                 /* tokens of the text that run, 0: not in this step */
-  uint32_t n_nodes;             /* drafted nodes behind them */
+  uint32_t run;                      /* tokens of the text that run, 0: not in this step */
+  uint32_t n_nodes;                  /* drafted nodes behind them */
   int32_t *node_token, *node_parent; /* [TN_MAX_NODES] */
   const float **node_q;
-  int32_t row0, out0;           /* first row, first logits row */
+  int32_t row0, out0; /* first row, first logits row */
   uint32_t n_out;
   /* figures */
   uint64_t arrival_ns, first_token_ns, last_token_ns, prompt_ns;
   uint64_t n_drafted, n_accepted, n_verify, n_preempted;
-  struct tn_seq *next;          /* in order of arrival */
+  struct tn_seq *next; /* in order of arrival */
 } tn_seq;
 
 /* max_len: most tokens it can come to hold. signals of n_groups groups with cap entries each, when wanted. */

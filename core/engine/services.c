@@ -59,7 +59,8 @@ static tn_status ops_run(tn_hctx *ctx, const tn_op *op, const tn_tensor *const *
   return r ? r->b->op(r->backend.inst, op, in, out, weights, n_rows) : TN_E_STATE;
 }
 
-static const tn_svc_ops ops = {sizeof(tn_svc_ops), 0, ops_tensor_new, ops_tensor_free, ops_upload, ops_download, ops_sync, ops_run};
+static const tn_svc_ops ops = {sizeof(tn_svc_ops), 0,        ops_tensor_new, ops_tensor_free, ops_upload,
+                               ops_download,       ops_sync, ops_run};
 
 static tn_status model_meta_str(tn_hctx *ctx, const char *key, const char **s, uint64_t *len)
 {
@@ -145,7 +146,8 @@ static tn_status model_run(tn_hctx *ctx, uint32_t first, uint32_t last, const tn
   tn_seq *s = e->first;
   while (s && s->id != rows->seq) s = s->next;
   uint32_t n_ops = r->built->program.n_ops;
-  if (!s || !s->kv || rows->n_rows < 1 || rows->n_rows > TN_MAX_NODES || rows->n_rows > e->max_out || first >= last || last > n_ops)
+  if (!s || !s->kv || rows->n_rows < 1 || rows->n_rows > TN_MAX_NODES || rows->n_rows > e->max_out || first >= last ||
+      last > n_ops)
     return TN_E_ARG;
   tn_status st = first > 0 && rows->hidden_in ? place_hidden(r, first, rows) : TN_OK;
   if (st == TN_OK) st = run_nodes(e, s, first, last, rows);
@@ -166,5 +168,6 @@ void tn_engine_services(tn_engine *e)
                                 .open = tn_second_open,
                                 .close = tn_second_close,
                                 .eval = tn_second_eval};
-  e->services = (tn_services){.ops = &ops, .model = &e->svc_model, .engine = e, .log = e->cfg.log, .log_ctx = e->cfg.log_ctx};
+  e->services =
+      (tn_services){.ops = &ops, .model = &e->svc_model, .engine = e, .log = e->cfg.log, .log_ctx = e->cfg.log_ctx};
 }

@@ -103,12 +103,14 @@ static tn_status load_plugins(const tn_engine *e, uint64_t seq, const uint8_t *p
   return TN_OK;
 }
 
-tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[32], uint8_t **out, size_t *n, tn_err *err)
+tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[32], uint8_t **out, size_t *n,
+                         tn_err *err)
 {
   *out = NULL;
   const tn_seq *s = tn_engine_seq(e, seq);
   if (!s || !s->kv) return tn_fail(err, TN_E_STATE, "sequence %llu holds no KV to save", (unsigned long long)seq);
-  head h = {.magic = MAGIC, .n_groups = e->n_groups, .n_done = s->n_done, .next_evict = s->next_evict, .regime = s->regime};
+  head h = {
+      .magic = MAGIC, .n_groups = e->n_groups, .n_done = s->n_done, .next_evict = s->next_evict, .regime = s->regime};
   memcpy(h.fingerprint, fingerprint, sizeof h.fingerprint);
   uint8_t *kv = NULL;
   size_t kv_bytes = 0;
@@ -135,7 +137,8 @@ tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[3
   return TN_OK;
 }
 
-static tn_status read_head(const tn_engine *e, const uint8_t *p, size_t n, const uint8_t fingerprint[32], head *h, tn_err *err)
+static tn_status read_head(const tn_engine *e, const uint8_t *p, size_t n, const uint8_t fingerprint[32], head *h,
+                           tn_err *err)
 {
   if (n < sizeof *h) return tn_fail(err, TN_E_IO, "saved session: %zu bytes are too few", n);
   memcpy(h, p, sizeof *h);
@@ -150,8 +153,8 @@ static tn_status read_head(const tn_engine *e, const uint8_t *p, size_t n, const
   return ok ? TN_OK : tn_fail(err, TN_E_IO, "saved session: the file is cut short or damaged");
 }
 
-tn_status tn_engine_restore(tn_engine *e, const uint8_t *p, size_t n, const uint8_t fingerprint[32], const tn_request *req,
-                            uint64_t *seq, tn_err *err)
+tn_status tn_engine_restore(tn_engine *e, const uint8_t *p, size_t n, const uint8_t fingerprint[32],
+                            const tn_request *req, uint64_t *seq, tn_err *err)
 {
   head h;
   tn_seq *s = NULL;
@@ -169,7 +172,8 @@ tn_status tn_engine_restore(tn_engine *e, const uint8_t *p, size_t n, const uint
   if (st == TN_OK && (st = tn_engine_admit(e, s)) != TN_OK) tn_fail(err, st, "saved session: no room for it now");
   if (st == TN_OK) st = tn_kv_load(e->kv, s->kv, at, (size_t)h.kv_bytes, err);
   at += h.kv_bytes;
-  if (st == TN_OK && !load_signals(e, s, at, h.signal_bytes)) st = tn_fail(err, TN_E_IO, "saved session: eviction state of another size");
+  if (st == TN_OK && !load_signals(e, s, at, h.signal_bytes))
+    st = tn_fail(err, TN_E_IO, "saved session: eviction state of another size");
   if (st == TN_OK) st = load_plugins(e, s->id, at + h.signal_bytes, h.plugin_bytes, err);
   if (st != TN_OK) {
     tn_engine_finish(e, s, TN_FINISH_ERROR, NULL);

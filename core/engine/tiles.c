@@ -73,7 +73,8 @@ static tn_status check_list(const tn_tile_list *l, int64_t qtile)
 {
   if (l->n > l->cap) return TN_E_INTERNAL;
   for (uint32_t i = 0; i < l->n; i++)
-    if (l->tile[i] < 0 || l->tile[i] > qtile || l->kind[i] > TN_TILE_BITMAP || (i > 0 && l->tile[i] <= l->tile[i - 1])) return TN_E_INTERNAL;
+    if (l->tile[i] < 0 || l->tile[i] > qtile || l->kind[i] > TN_TILE_BITMAP || (i > 0 && l->tile[i] <= l->tile[i - 1]))
+      return TN_E_INTERNAL;
   return TN_OK;
 }
 

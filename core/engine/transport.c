@@ -9,9 +9,9 @@
 struct tn_transport {
   uint32_t world, max_rows;
   int64_t max_cols;
-  float **stage;    /* [world][max_rows * max_cols] */
-  float **work;     /* [world][max_rows * max_cols] what a rank assembles */
-  int64_t *cols;    /* [world] columns in each stage */
+  float **stage;     /* [world][max_rows * max_cols] */
+  float **work;      /* [world][max_rows * max_cols] what a rank assembles */
+  int64_t *cols;     /* [world] columns in each stage */
   atomic_uint *full; /* [world] point-to-point: 1 while the stage holds a message not yet taken */
   atomic_uint arrived, phase;
   atomic_bool aborted;
@@ -143,8 +143,8 @@ static tn_status recv_rows(tn_transport *t, const tn_rank *rank, uint32_t peer, 
   return st;
 }
 
-static tn_status collect(tn_transport *t, const tn_rank *rank, const tn_op *op, const tn_tensor *in, const tn_tensor *out,
-                         uint32_t n_rows)
+static tn_status collect(tn_transport *t, const tn_rank *rank, const tn_op *op, const tn_tensor *in,
+                         const tn_tensor *out, uint32_t n_rows)
 {
   uint32_t me = rank->index;
   bool give = op->p.coll.kind != TN_COLL_BROADCAST || op->p.coll.peer == me;
@@ -156,9 +156,12 @@ static tn_status collect(tn_transport *t, const tn_rank *rank, const tn_op *op, 
   if (st != TN_OK) return st;
   if (!barrier(t)) return TN_E_STATE;
   const float *result = t->work[me];
-  if (op->p.coll.kind == TN_COLL_ALL_GATHER) st = gather(t, n_rows, out->ne[0], t->work[me]);
-  else if (op->p.coll.kind == TN_COLL_ALL_REDUCE) st = reduce(t, n_rows, out->ne[0], t->work[me]);
-  else result = t->stage[op->p.coll.peer];
+  if (op->p.coll.kind == TN_COLL_ALL_GATHER)
+    st = gather(t, n_rows, out->ne[0], t->work[me]);
+  else if (op->p.coll.kind == TN_COLL_ALL_REDUCE)
+    st = reduce(t, n_rows, out->ne[0], t->work[me]);
+  else
+    result = t->stage[op->p.coll.peer];
   if (st == TN_OK) st = store(rank, out, n_rows, result);
   if (st != TN_OK) return st;
   return barrier(t) ? TN_OK : TN_E_STATE; /* nobody refills a stage that another still reads */

@@ -151,7 +151,8 @@ void tn_verify(tn_verifier *v, const tn_verify_in *in, tn_verify_out *out)
     uint32_t n = children(in->tree, node, kids);
     bool greedy = in->sampling->temperature == 0;
     int32_t child = -1;
-    if (!greedy && n > 0 && in->mode == TN_VERIFY_TYPICAL) child = try_typical(in, &law, kids, n);
+    if (!greedy && n > 0 && in->mode == TN_VERIFY_TYPICAL)
+      child = try_typical(in, &law, kids, n);
     else if (!greedy && n > 0 && in->tree->q_kind != TN_Q_DELTA) {
       child = try_ratio(v, in, &law, kids, n, depth, &out->next);
       if (child < 0) return;

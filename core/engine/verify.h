@@ -16,21 +16,21 @@ enum { TN_VERIFY_GREEDY = 0, TN_VERIFY_LOSSLESS = 1, TN_VERIFY_TYPICAL = 2 };
 
 #define TN_MAX_NODES 256u
 
-typedef struct tn_tree { /* drafted nodes of one sequence */
-  uint32_t n, q_kind;        /* TN_Q_* */
+typedef struct tn_tree {         /* drafted nodes of one sequence */
+  uint32_t n, q_kind;            /* TN_Q_* */
   const int32_t *token, *parent; /* [n]; parent -1: the pending token */
-  const float *const *q;     /* [n] law that the node was drawn from, or NULL entries */
+  const float *const *q;         /* [n] law that the node was drawn from, or NULL entries */
 } tn_tree;
 
 typedef struct tn_verify_in {
   uint32_t mode, n_vocab;
   const tn_sampling *sampling;
-  const tn_history *history;   /* committed and pending tokens, no path */
+  const tn_history *history; /* committed and pending tokens, no path */
   uint64_t request;
-  int64_t pos;                 /* text position of the token that follows the pending one */
-  const float *logits;         /* [1 + n][n_vocab]: row 0 of the pending token, row 1 + i of node i */
+  int64_t pos;         /* text position of the token that follows the pending one */
+  const float *logits; /* [1 + n][n_vocab]: row 0 of the pending token, row 1 + i of node i */
   const tn_tree *tree;
-  double eps, delta;           /* typical */
+  double eps, delta; /* typical */
 } tn_verify_in;
 
 typedef struct tn_verify_out {

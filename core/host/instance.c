@@ -107,7 +107,8 @@ static tn_hctx *context_new(const tn_desc *desc, const tn_services *services)
                       .free_ = host_free,
                       .count = host_count,
                       .service = host_service};
-  c->pool = (tn_svc_pool){sizeof(tn_svc_pool), services->pool ? tn_pool_size(services->pool) : 1, pool_gang, pool_barrier};
+  c->pool =
+      (tn_svc_pool){sizeof(tn_svc_pool), services->pool ? tn_pool_size(services->pool) : 1, pool_gang, pool_barrier};
   return c;
 }
 

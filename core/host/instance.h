@@ -11,11 +11,11 @@ typedef void (*tn_log_fn)(void *ctx, int32_t level, const char *msg);
 
 /* What the instances of one engine (or one of its ranks) share. */
 typedef struct tn_services {
-  tn_pool *pool;            /* NULL: "tenon.pool/1" is not offered */
-  const tn_svc_ops *ops;    /* NULL: not offered */
+  tn_pool *pool;         /* NULL: "tenon.pool/1" is not offered */
+  const tn_svc_ops *ops; /* NULL: not offered */
   const tn_svc_model *model;
-  void *engine;             /* for ops and model: see tn_hctx_engine */
-  tn_log_fn log;            /* NULL: drop */
+  void *engine;  /* for ops and model: see tn_hctx_engine */
+  tn_log_fn log; /* NULL: drop */
   void *log_ctx;
 } tn_services;
 

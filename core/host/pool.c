@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define MAX_WORKERS 256u
-#define SPIN_PARK 20000 /* pauses before a worker sleeps, about 50 us */
-#define SPIN_YIELD 2000 /* pauses before a waiting thread yields: longer than any fair wait, about 50 us */
+#define SPIN_PARK 20000  /* pauses before a worker sleeps, about 50 us */
+#define SPIN_YIELD 2000  /* pauses before a waiting thread yields: longer than any fair wait, about 50 us */
 #define SPIN_CROWDED 100 /* the same with more workers than CPUs */
 
 typedef struct worker {

@@ -25,7 +25,8 @@ static tn_status read_config(const tn_setup_args *a, tn_setup *s, tn_err *err)
 static tn_status open_model(const tn_setup_args *a, tn_setup *s, tn_err *err)
 {
   const char *path = a->model ? a->model : s->host.model_path;
-  if (!*path) return tn_fail(err, TN_E_ARG, "no model: give a GGUF file with -m FILE, or [model] path in the configuration");
+  if (!*path)
+    return tn_fail(err, TN_E_ARG, "no model: give a GGUF file with -m FILE, or [model] path in the configuration");
   tn_status st = tn_model_open(path, NULL, NULL, &s->model, err);
   return st == TN_OK ? tn_tokenizer_load(s->model->gguf, &s->tokenizer, err) : st;
 }
@@ -96,7 +97,8 @@ static tn_status open_engine(const tn_setup_args *a, tn_setup *s, tn_err *err)
 {
   const tn_engine_opts *o = &s->opts;
   if (o->in_flight > 1)
-    return tn_fail(err, TN_E_UNSUPPORTED, "[engine] in_flight = %u: this engine runs one step at a time; set it to 1", o->in_flight);
+    return tn_fail(err, TN_E_UNSUPPORTED, "[engine] in_flight = %u: this engine runs one step at a time; set it to 1",
+                   o->in_flight);
   tn_engine_cfg c = {.model = s->model,
                      .backend = part(s, "backend"),
                      .memory = part(s, "memory"),

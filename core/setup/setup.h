@@ -11,20 +11,20 @@
 #include "tokenizer/tokenizer.h"
 
 typedef struct tn_setup_args { /* borrowed until tn_setup_open returns, events and callbacks until close */
-  const char *const *conf;  /* [n_conf] INI files; none: default.ini of conf_dir */
-  const char *const *sets;  /* [n_sets] "section.key=value" */
+  const char *const *conf;     /* [n_conf] INI files; none: default.ini of conf_dir */
+  const char *const *sets;     /* [n_sets] "section.key=value" */
   size_t n_conf, n_sets;
-  const char *model;        /* file; NULL: [model] path */
-  const char *conf_dir;     /* folder of the installation's configurations, or NULL */
-  tn_loader *loader;        /* NULL: a loader of its own */
+  const char *model;    /* file; NULL: [model] path */
+  const char *conf_dir; /* folder of the installation's configurations, or NULL */
+  tn_loader *loader;    /* NULL: a loader of its own */
   tn_events events;
-  uint32_t build_flags;     /* TN_BUILD_* */
-  bool no_engine;           /* stop after the composition */
+  uint32_t build_flags; /* TN_BUILD_* */
+  bool no_engine;       /* stop after the composition */
   tn_observe_fn observe;
   void *observe_ctx;
   tn_log_fn log;
   void *log_ctx;
-  tn_progress_fn progress;  /* 0 .. 1 over reading and loading */
+  tn_progress_fn progress; /* 0 .. 1 over reading and loading */
   void *progress_ctx;
 } tn_setup_args;
 

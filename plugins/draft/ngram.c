@@ -116,7 +116,8 @@ static const tn_param p_min = {.struct_size = sizeof p_min,
                                .imin = 1,
                                .imax = 16};
 static const tn_param *const params[] = {&p_k, &p_max, &p_min, NULL};
-static const tn_draft_v1 vtable = {.struct_size = sizeof vtable, .describe = describe, .propose = propose, .outcome = outcome};
+static const tn_draft_v1 vtable = {
+    .struct_size = sizeof vtable, .describe = describe, .propose = propose, .outcome = outcome};
 
 static const char *const provides[] = {"draft.lossless/1", NULL};
 static const char *const needs[] = {"kv.rollback/1", NULL};

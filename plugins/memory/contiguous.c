@@ -15,8 +15,8 @@
 #define NOBODY UINT64_MAX
 
 typedef struct pool {
-  uint8_t *taken;   /* [pages] */
-  uint32_t *held;   /* [slabs] pages taken, also those that outlive the owner in another sequence */
+  uint8_t *taken; /* [pages] */
+  uint32_t *held; /* [slabs] pages taken, also those that outlive the owner in another sequence */
   uint32_t per_slab, pages, free_now;
 } pool;
 

@@ -67,9 +67,15 @@ static tn_status create(const tn_host *host, const tn_value *values, tn_inst **o
 
 static void destroy(tn_inst *self) { self->host->free_(self->host->ctx, self); }
 
-#define YARN_F64(name_, key_, help_, max_)                                                                           \
-  static const tn_param name_ = {.struct_size = sizeof(tn_param), .type = TN_T_F64, .flags = TN_P_OUTPUT,            \
-                                 .key = key_, .help = help_, .def = "0", .fmin = 0, .fmax = max_}
+#define YARN_F64(name_, key_, help_, max_)                        \
+  static const tn_param name_ = {.struct_size = sizeof(tn_param), \
+                                 .type = TN_T_F64,                \
+                                 .flags = TN_P_OUTPUT,            \
+                                 .key = key_,                     \
+                                 .help = help_,                   \
+                                 .def = "0",                      \
+                                 .fmin = 0,                       \
+                                 .fmax = max_}
 YARN_F64(p_factor, "factor", "context stretch; 0: the model file's", 1024);
 YARN_F64(p_fast, "beta_fast", "turns over the original context from which pairs stay; 0: the file's, or 32", 1e6);
 YARN_F64(p_slow, "beta_slow", "turns under which pairs are interpolated; 0: the file's, or 1", 1e6);

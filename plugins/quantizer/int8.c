@@ -25,7 +25,8 @@ struct tn_inst {
 static tn_status bad_group(const tn_inst *self, const char *what, int64_t k, tn_err *err)
 {
   err->code = TN_E_ARG;
-  snprintf(err->msg, sizeof err->msg, "group = %u does not divide the %lld columns of %s", self->group, (long long)k, what);
+  snprintf(err->msg, sizeof err->msg, "group = %u does not divide the %lld columns of %s", self->group, (long long)k,
+           what);
   return TN_E_ARG;
 }
 
@@ -69,14 +70,17 @@ static tn_status encode(tn_inst *self, const tn_layout *l, const tn_qblock *b)
   for (int64_t r = 0; r < b->n_rows; r++)
     for (int64_t i = 0; i < groups; i++) {
       int64_t at = r * k + i * g, s = r * groups + i;
-      if (self->asymmetric) encode_asymmetric(b->w + at, g, b->codes + at, b->scale + s, b->offset + s);
-      else encode_symmetric(b->w + at, g, b->codes + at, b->scale + s);
+      if (self->asymmetric)
+        encode_asymmetric(b->w + at, g, b->codes + at, b->scale + s, b->offset + s);
+      else
+        encode_symmetric(b->w + at, g, b->codes + at, b->scale + s);
     }
   self->host->count(self->host->ctx, 0, (uint64_t)b->n_rows);
   return TN_OK;
 }
 
-static tn_status kv_layout(tn_inst *self, const tn_model_shape *m, const tn_layout **k, const tn_layout **v, tn_err *err)
+static tn_status kv_layout(tn_inst *self, const tn_model_shape *m, const tn_layout **k, const tn_layout **v,
+                           tn_err *err)
 {
   if (self->group && m->d_head % self->group != 0) return bad_group(self, "a head", m->d_head, err);
   self->kv = self->layout;
@@ -93,7 +97,8 @@ static tn_status validate(const tn_plan *plan, const tn_value *values, tn_err *e
   int64_t g = values[0].v.i;
   if (g == 0 || (g >= 16 && g % 16 == 0)) return TN_OK;
   err->code = TN_E_ARG;
-  snprintf(err->msg, sizeof err->msg, "group = %lld: must be 0 (the whole row) or a multiple of 16 up to 256", (long long)g);
+  snprintf(err->msg, sizeof err->msg, "group = %lld: must be 0 (the whole row) or a multiple of 16 up to 256",
+           (long long)g);
   return TN_E_ARG;
 }
 
@@ -142,7 +147,8 @@ static const tn_param p_embeddings = {.struct_size = sizeof p_embeddings,
                                       .help = "quantize the token embedding (and a tied head) as well",
                                       .def = "0"};
 static const tn_param *const params[] = {&p_group, &p_scheme, &p_embeddings, NULL};
-static const tn_quantizer_v1 vtable = {.struct_size = sizeof vtable, .take = take, .encode = encode, .kv_layout = kv_layout};
+static const tn_quantizer_v1 vtable = {
+    .struct_size = sizeof vtable, .take = take, .encode = encode, .kv_layout = kv_layout};
 
 static const char *const provides[] = {"q.weights/1", "q.kv/1", NULL};
 static const char *const counters[] = {"rows_encoded", "kv_layouts", NULL};

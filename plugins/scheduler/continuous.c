@@ -30,7 +30,7 @@ static void take_decoding(const tn_sched_view *v, tn_sched_plan *out, uint32_t *
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < v->n; i++) n += v->state[i] == TN_SEQ_DECODE;
-  for (uint32_t i = 0; i < v->n && *left > 0; i++) {
+  for (uint32_t i = 0; i<v->n && * left> 0; i++) {
     if (v->state[i] != TN_SEQ_DECODE) continue;
     int64_t spare = (int64_t)*left - n + 1;
     take(out, i, v->todo[i] < spare ? v->todo[i] : spare > 0 ? spare : 1, left);

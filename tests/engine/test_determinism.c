@@ -64,31 +64,35 @@ static void check(const char *model, const char *const *base)
   rig_close(together);
 }
 
-#define CASE(name_, model_, ...)                                   \
-  Test(engine_determinism, name_)                                  \
-  {                                                                \
-    static const char *const base[] = {__VA_ARGS__, NULL};         \
-    check(rig_tiny(model_), base);                                 \
+#define CASE(name_, model_, ...)                           \
+  Test(engine_determinism, name_)                          \
+  {                                                        \
+    static const char *const base[] = {__VA_ARGS__, NULL}; \
+    check(rig_tiny(model_), base);                         \
   }
 
 CASE(ref_llama, "llama", "compose.backend=ref")
 CASE(ref_gemma3, "gemma3", "compose.backend=ref")
 CASE(ref_f32, "llama", "compose.backend=ref", "engine.activations=f32")
-CASE(ref_streaming, "llama", "compose.backend=ref", "compose.eviction=streaming_llm", "eviction.streaming_llm.window=28")
-CASE(ref_sliding, "llama", "compose.backend=ref", "compose.attention=sliding_window", "attention.sliding_window.window=24")
+CASE(ref_streaming, "llama", "compose.backend=ref", "compose.eviction=streaming_llm",
+     "eviction.streaming_llm.window=28")
+CASE(ref_sliding, "llama", "compose.backend=ref", "compose.attention=sliding_window",
+     "attention.sliding_window.window=24")
 CASE(ref_kv_int8, "llama", "compose.backend=ref", "compose.kv=int8", "quantizer.int8@kv.group=32")
 CASE(ref_contiguous, "llama", "compose.backend=ref", "compose.memory=contiguous")
 CASE(ref_static_batch, "llama", "compose.backend=ref", "compose.scheduler=static_batch")
 CASE(ref_speculation, "llama", "compose.backend=ref", "compose.draft=ngram")
-CASE(ref_streaming_speculation, "gemma3", "compose.backend=ref", "compose.draft=ngram", "compose.eviction=streaming_llm",
-     "eviction.streaming_llm.window=28")
+CASE(ref_streaming_speculation, "gemma3", "compose.backend=ref", "compose.draft=ngram",
+     "compose.eviction=streaming_llm", "eviction.streaming_llm.window=28")
 CASE(ref_tensor, "llama", "compose.backend=ref", "compose.parallel=tensor")
 CASE(cpu_llama, "llama", "compose.backend=cpu")
 CASE(cpu_qwen2, "qwen2", "compose.backend=cpu")
 CASE(cpu_qwen3, "qwen3", "compose.backend=cpu")
 CASE(cpu_gemma3, "gemma3", "compose.backend=cpu")
-CASE(cpu_streaming, "llama", "compose.backend=cpu", "compose.eviction=streaming_llm", "eviction.streaming_llm.window=28")
-CASE(cpu_sliding, "gemma3", "compose.backend=cpu", "compose.attention=sliding_window", "attention.sliding_window.window=24")
+CASE(cpu_streaming, "llama", "compose.backend=cpu", "compose.eviction=streaming_llm",
+     "eviction.streaming_llm.window=28")
+CASE(cpu_sliding, "gemma3", "compose.backend=cpu", "compose.attention=sliding_window",
+     "attention.sliding_window.window=24")
 CASE(cpu_kv_int8, "llama", "compose.backend=cpu", "compose.kv=int8", "quantizer.int8@kv.group=32")
 CASE(cpu_weights_int8, "llama", "compose.backend=cpu", "compose.weights=int8")
 CASE(cpu_speculation, "llama", "compose.backend=cpu", "compose.draft=ngram")
@@ -109,12 +113,12 @@ static void equal(const char *model, const char *const *a, const char *const *b)
   rig_close(y);
 }
 
-#define EQUAL(name_, model_, setting_)                                                              \
-  Test(engine_determinism, name_)                                                                   \
-  {                                                                                                 \
-    static const char *const a[] = {"compose.backend=ref", NULL};                                   \
-    static const char *const b[] = {"compose.backend=ref", setting_, NULL};                         \
-    equal(rig_tiny(model_), a, b);                                                                  \
+#define EQUAL(name_, model_, setting_)                                      \
+  Test(engine_determinism, name_)                                           \
+  {                                                                         \
+    static const char *const a[] = {"compose.backend=ref", NULL};           \
+    static const char *const b[] = {"compose.backend=ref", setting_, NULL}; \
+    equal(rig_tiny(model_), a, b);                                          \
   }
 EQUAL(contiguous_equals_paged, "llama", "compose.memory=contiguous")
 EQUAL(static_batch_equals_continuous, "llama", "compose.scheduler=static_batch")
@@ -131,7 +135,8 @@ EQUAL(tight_memory_changes_nothing, "llama", "engine.kv_budget=300K")
 Test(engine_determinism, a_narrow_window_differs)
 {
   static const char *const a[] = {"compose.backend=ref", NULL};
-  static const char *const b[] = {"compose.backend=ref", "compose.attention=sliding_window", "attention.sliding_window.window=8", NULL};
+  static const char *const b[] = {"compose.backend=ref", "compose.attention=sliding_window",
+                                  "attention.sliding_window.window=8", NULL};
   int32_t prompt[100];
   rig *x = rig_open(rig_tiny("llama"), a), *y = rig_open(rig_tiny("llama"), b);
   rig_tokens(5, x->n_vocab, prompt, 100);

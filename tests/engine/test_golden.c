@@ -36,11 +36,11 @@ static double divergence(const char *name, const char *const *sets)
 static const char *const exact[] = {"compose.backend=ref", "engine.activations=f32", NULL};
 
 /* What is left is the rounding of cached keys and values to f16. */
-#define GOLDEN(name_, file_)                              \
-  Test(engine_golden, name_)                              \
-  {                                                       \
-    double d = divergence(file_, exact);                  \
-    cr_assert(d < 2e-5, "%s: mean KLD %g", file_, d);     \
+#define GOLDEN(name_, file_)                          \
+  Test(engine_golden, name_)                          \
+  {                                                   \
+    double d = divergence(file_, exact);              \
+    cr_assert(d < 2e-5, "%s: mean KLD %g", file_, d); \
   }
 GOLDEN(llama, "llama")
 GOLDEN(llama_tied, "llama-tied")

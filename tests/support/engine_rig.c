@@ -124,7 +124,12 @@ uint32_t rig_submit(rig *r, const tn_request *q)
 
 uint32_t rig_generate(rig *r, const int32_t *prompt, int64_t n, int64_t max_new)
 {
-  tn_request q = {.prompt = prompt, .n_prompt = n, .max_new = max_new, .sampling = tn_sampling_default(), .n_logprobs = 1, .ignore_eog = 1};
+  tn_request q = {.prompt = prompt,
+                  .n_prompt = n,
+                  .max_new = max_new,
+                  .sampling = tn_sampling_default(),
+                  .n_logprobs = 1,
+                  .ignore_eog = 1};
   return rig_submit(r, &q);
 }
 

@@ -11,11 +11,11 @@
 
 typedef struct rig_result { /* of one request */
   uint64_t seq;
-  int32_t *tokens;     /* [n] generated */
-  double *logprobs;    /* [n] of each, where logprobs were asked for */
+  int32_t *tokens;  /* [n] generated */
+  double *logprobs; /* [n] of each, where logprobs were asked for */
   uint32_t n, n_rows;
-  float *rows;         /* [n_rows][V] logits of a scored prompt, in order */
-  uint32_t why;        /* TN_FINISH_* */
+  float *rows;  /* [n_rows][V] logits of a scored prompt, in order */
+  uint32_t why; /* TN_FINISH_* */
   bool done;
   char msg[256];
   uint64_t n_drafted, n_accepted, n_dropped, n_demoted, n_preempted;
