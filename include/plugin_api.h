@@ -51,7 +51,8 @@
 extern "C" {
 #endif
 
-/* clang-format off: set by hand, one field or hook a line, tags in a column */
+/* Set by hand: one field or hook a line, tags in a column. */
+/* clang-format off */
 
 #define TN_ABI_MAJOR 0u /* in the entry symbol's name too */
 #define TN_ABI_MINOR 1u /* bumped by every change while the major is 0 */
@@ -91,35 +92,14 @@ typedef struct tn_hctx tn_hctx; /* the host's side of one instance: opaque to th
 
 /* Numbered as GGUF's tensor types, so a file's type word is a dtype. Block formats decode as their format defines. */
 enum {
-  TN_DT_F32 = 0,
-  TN_DT_F16 = 1,
-  TN_DT_Q4_0 = 2,
-  TN_DT_Q4_1 = 3,
-  TN_DT_Q5_0 = 6,
-  TN_DT_Q5_1 = 7,
-  TN_DT_Q8_0 = 8,
-  TN_DT_Q2_K = 10,
-  TN_DT_Q3_K = 11,
-  TN_DT_Q4_K = 12,
-  TN_DT_Q5_K = 13,
-  TN_DT_Q6_K = 14,
-  TN_DT_IQ4_NL = 20,
-  TN_DT_IQ4_XS = 23,
-  TN_DT_I8 = 24,
-  TN_DT_I16 = 25,
-  TN_DT_I32 = 26,
-  TN_DT_I64 = 27,
-  TN_DT_F64 = 28,
-  TN_DT_BF16 = 30,
+  TN_DT_F32 = 0, TN_DT_F16 = 1, TN_DT_Q4_0 = 2, TN_DT_Q4_1 = 3, TN_DT_Q5_0 = 6, TN_DT_Q5_1 = 7, TN_DT_Q8_0 = 8,
+  TN_DT_Q2_K = 10, TN_DT_Q3_K = 11, TN_DT_Q4_K = 12, TN_DT_Q5_K = 13, TN_DT_Q6_K = 14, TN_DT_IQ4_NL = 20,
+  TN_DT_IQ4_XS = 23, TN_DT_I8 = 24, TN_DT_I16 = 25, TN_DT_I32 = 26, TN_DT_I64 = 27, TN_DT_F64 = 28, TN_DT_BF16 = 30,
   TN_DT_LAYOUT = 0x1000 /* what tn_tensor.layout says */
 };
 
 enum { TN_LAY_DENSE = 1, TN_LAY_AFFINE = 2, TN_LAY_FLOAT8 = 3, TN_LAY_TABLE = 4, TN_LAY_EXOTIC = 5 };
-enum {
-  TN_OFF_NONE = 0 /* zero point 2^(bits-1) */,
-  TN_OFF_INT = 1 /* x = s(q - z) */,
-  TN_OFF_MIN = 2 /* x = s q + m */
-};
+enum { TN_OFF_NONE = 0 /* zero point 2^(bits-1) */, TN_OFF_INT = 1 /* x = s(q - z) */, TN_OFF_MIN = 2 /* x = s q + m */ };
 enum { TN_FP8_E4M3 = 1 /* OCP fn: no inf, max 448 */, TN_FP8_E5M2 = 2 };
 
 /* How values are stored. Quantizers choose the values, a layout stores them, the backend multiplies with them.
@@ -155,21 +135,13 @@ typedef struct tn_tensor {
 
 /* ---------------------------------------------------------------- parameters */
 
-enum {
-  TN_T_BOOL = 1,
-  TN_T_I64 = 2,
-  TN_T_F64 = 3,
-  TN_T_STR = 4,
-  TN_T_ENUM = 5,
-  TN_T_BYTES = 6 /* "512M" */,
-  TN_T_PATH = 7,
-  TN_T_F64_LIST = 8 /* "1.0, 1.5" */
-};
+enum { TN_T_BOOL = 1, TN_T_I64 = 2, TN_T_F64 = 3, TN_T_STR = 4, TN_T_ENUM = 5, TN_T_BYTES = 6 /* "512M" */,
+       TN_T_PATH = 7, TN_T_F64_LIST = 8 /* "1.0, 1.5" */ };
 enum {
   TN_P_REQUIRED = 1u << 0,
-  TN_P_RUNTIME = 1u << 1, /* set() may change it between steps */
-  TN_P_OUTPUT = 1u << 2,  /* can change tokens: part of the fingerprint */
-  TN_P_REQUEST = 1u << 3, /* a request may override it: see tn_ext_sequence.begin */
+  TN_P_RUNTIME = 1u << 1,  /* set() may change it between steps */
+  TN_P_OUTPUT = 1u << 2,   /* can change tokens: part of the fingerprint */
+  TN_P_REQUEST = 1u << 3,  /* a request may override it: see tn_ext_sequence.begin */
   TN_P_DEPRECATED = 1u << 4
 };
 
@@ -199,11 +171,11 @@ typedef struct tn_host { /* valid from create() until destroy() returns; in the 
   uint32_t struct_size, abi_major, abi_minor, reserved0;
   const char *name, *version;
   tn_hctx *ctx;
-  void (*log)(tn_hctx *, int32_t level, const char *msg);    /* [any] */
-  void *(*alloc)(tn_hctx *, uint64_t bytes, uint64_t align); /* [cold] align a power of two; NULL: none */
-  void (*free_)(tn_hctx *, void *);                          /* [cold] */
-  void (*count)(tn_hctx *, uint32_t counter, uint64_t n);    /* [any] adds to tn_desc.counters[counter] */
-  const void *(*service)(tn_hctx *, const char *id);         /* [cold] NULL: not offered */
+  void (*log)(tn_hctx *, int32_t level, const char *msg);             /* [any] */
+  void *(*alloc)(tn_hctx *, uint64_t bytes, uint64_t align);          /* [cold] align a power of two; NULL: none */
+  void (*free_)(tn_hctx *, void *);                                   /* [cold] */
+  void (*count)(tn_hctx *, uint32_t counter, uint64_t n);             /* [any] adds to tn_desc.counters[counter] */
+  const void *(*service)(tn_hctx *, const char *id);                  /* [cold] NULL: not offered */
 } tn_host;
 
 /* "tenon.pool/1": the engine's compute threads. gang() runs fn once on each of n_workers threads (the caller is worker
@@ -211,7 +183,7 @@ typedef struct tn_host { /* valid from create() until destroy() returns; in the 
 typedef struct tn_svc_pool {
   uint32_t struct_size, n_workers;
   void (*gang)(tn_hctx *, void (*fn)(void *arg, uint32_t worker, uint32_t n_workers), void *arg); /* [hot] */
-  void (*barrier)(tn_hctx *);                                                                     /* [worker] */
+  void (*barrier)(tn_hctx *);                                                                      /* [worker] */
 } tn_svc_pool;
 
 /* "tenon.rng/1": counter-based draws, the same whatever the batch: uniform in [0,1) keyed by all four numbers. */
@@ -247,10 +219,10 @@ typedef struct tn_model_shape {
   uint32_t d_model, d_head, d_ff, n_vocab;
   uint32_t n_ctx_train, rope_dims, n_classes; /* classes: layers that share window and rope base (Gemma: 2) */
   uint32_t reserved0;
-  const char *arch;              /* "llama" */
-  const uint32_t *layer_class;   /* [n_layers] */
-  const int64_t *class_window;   /* [n_classes]; 0: no window */
-  const double *class_rope_base; /* [n_classes] */
+  const char *arch;                /* "llama" */
+  const uint32_t *layer_class;     /* [n_layers] */
+  const int64_t *class_window;     /* [n_classes]; 0: no window */
+  const double *class_rope_base;   /* [n_classes] */
 } tn_model_shape;
 
 /* What was chosen, for validate(): the whole composition before any instance exists. */
@@ -263,37 +235,37 @@ typedef struct tn_plan_part {
 
 typedef struct tn_plan {
   uint32_t struct_size, n_parts, world, page_tokens;
-  int64_t max_ctx;                  /* tokens a sequence may have */
-  const tn_model_shape *model;      /* NULL when composing without a model */
-  const tn_plan_part *const *parts; /* [n_parts] */
+  int64_t max_ctx;                    /* tokens a sequence may have */
+  const tn_model_shape *model;        /* NULL when composing without a model */
+  const tn_plan_part *const *parts;   /* [n_parts] */
 } tn_plan;
 
 /* "tenon.model/1": the target model, for drafters (head on any hidden row, layer ranges, weights by name). */
 typedef struct tn_run_rows { /* rows for a record range; the host builds the batch */
   uint32_t struct_size, n_rows;
   uint64_t seq;
-  const int32_t *token;       /* [n_rows]; read when the range starts at the embedding */
-  const int32_t *parent;      /* [n_rows] index of the parent row, -1: the committed sequence */
+  const int32_t *token;   /* [n_rows]; read when the range starts at the embedding */
+  const int32_t *parent;  /* [n_rows] index of the parent row, -1: the committed sequence */
   const tn_tensor *hidden_in; /* [n_rows][d] or NULL; read when the range starts later */
-  tn_tensor *act_out;         /* receives the handle of the range's last output, valid until the next run */
+  tn_tensor *act_out;     /* receives the handle of the range's last output, valid until the next run */
 } tn_run_rows;
 
 typedef struct tn_svc_model {
   uint32_t struct_size, reserved0;
   const tn_model_shape *shape;
-  tn_status (*meta_str)(tn_hctx *, const char *key, const char **s, uint64_t *len); /* [cold] */
-  tn_status (*meta_f64)(tn_hctx *, const char *key, double *out);                   /* [cold] */
-  tn_status (*weight)(tn_hctx *, const char *name, tn_tensor *out);                 /* [cold] borrowed */
-  tn_status (*record)(tn_hctx *, const char *name, uint32_t *index);                /* [cold] */
+  tn_status (*meta_str)(tn_hctx *, const char *key, const char **s, uint64_t *len);              /* [cold] */
+  tn_status (*meta_f64)(tn_hctx *, const char *key, double *out);                                /* [cold] */
+  tn_status (*weight)(tn_hctx *, const char *name, tn_tensor *out);                              /* [cold] borrowed */
+  tn_status (*record)(tn_hctx *, const char *name, uint32_t *index);                             /* [cold] */
   /* Runs records [first, last) on rows that are not committed: their KV goes to scratch entries behind the sequence
    * and is gone (or is written again) with the next step. [hot] */
   tn_status (*run)(tn_hctx *, uint32_t first, uint32_t last, const tn_run_rows *rows);
   /* A second model (a draft model): its own weights and KV on the same backend. eval() appends tokens after keeping
    * the first n_keep, and returns host logits [n_vocab] of the last one, borrowed until the next call. */
-  tn_status (*open)(tn_hctx *, const char *path, void **model, tn_err *); /* [cold] */
-  void (*close)(tn_hctx *, void *model);                                  /* [cold] */
+  tn_status (*open)(tn_hctx *, const char *path, void **model, tn_err *);                        /* [cold] */
+  void (*close)(tn_hctx *, void *model);                                                         /* [cold] */
   tn_status (*eval)(tn_hctx *, void *model, uint64_t seq, int64_t n_keep, const int32_t *tokens, int64_t n,
-                    const float **logits); /* [hot] */
+                    const float **logits);                                                       /* [hot] */
 } tn_svc_model;
 
 /* ---------------------------------------------------------------- attention masks */
@@ -304,10 +276,7 @@ typedef struct tn_mask {
   int64_t lo, hi, stride, residue, sinks; /* frozen, no struct_size */
 } tn_mask;
 #define TN_POS_INF (INT64_MAX / 2)
-#define TN_MASK_ALL        \
-  {                        \
-    0, TN_POS_INF, 1, 0, 0 \
-  }
+#define TN_MASK_ALL { 0, TN_POS_INF, 1, 0, 0 }
 
 enum { TN_TILE_FULL = 0, TN_TILE_MASK = 1 /* the layer's masks */, TN_TILE_BITMAP = 2 };
 
@@ -346,42 +315,23 @@ enum {
   TN_OP_SOFTCAP,   /* out0 = cap tanh(in0 / cap) */
   TN_OP_TAP,       /* copies in0's rows to tap tap.index of tn_prepare */
   TN_OP_OBSERVE,   /* hands in0 to observer tap.index of tn_prepare */
-  TN_OP_COLLECTIVE, /* exchanges in0 into out0 with the other ranks */
-  TN_OP_MERGE,      /* out0 = attention parts in0 [parts][cols] joined by their lse in1 [parts][heads], in order */
-  TN_OP_EXT         /* a kernel that a plugin brings, by id */
+  TN_OP_COLLECTIVE,/* exchanges in0 into out0 with the other ranks */
+  TN_OP_MERGE,     /* out0 = attention parts in0 [parts][cols] joined by their lse in1 [parts][heads], in order */
+  TN_OP_EXT        /* a kernel that a plugin brings, by id */
 };
 enum { TN_ACT_SILU = 1, TN_ACT_GELU_TANH = 2, TN_ACT_NONE = 3 };
 enum { TN_ROPE_INTERLEAVED = 1 /* pairs (2i, 2i+1) */, TN_ROPE_HALF = 2 /* pairs (i, i + dims/2) */ };
-enum {
-  TN_COLL_ALL_GATHER = 1 /* columns of the ranks in order */,
-  TN_COLL_ALL_REDUCE = 2 /* added in rank order */,
-  TN_COLL_SEND = 3,
-  TN_COLL_RECV = 4,
-  TN_COLL_BROADCAST = 5
-};
-enum {
-  TN_OPF_COLSUM = 1u << 0 /* ATTEND adds attention to the batch's signals */,
-  TN_OPF_KNORM = 1u << 1 /* KV_WRITE writes key norms to the batch's signals */,
-  TN_OPF_PARTS = 1u << 2 /* LINEAR leaves its segments apart: out0 is [segments][cols] a row */
-};
+enum { TN_COLL_ALL_GATHER = 1 /* columns of the ranks in order */, TN_COLL_ALL_REDUCE = 2 /* added in rank order */,
+       TN_COLL_SEND = 3, TN_COLL_RECV = 4, TN_COLL_BROADCAST = 5 };
+enum { TN_OPF_COLSUM = 1u << 0 /* ATTEND adds attention to the batch's signals */,
+       TN_OPF_KNORM = 1u << 1 /* KV_WRITE writes key norms to the batch's signals */,
+       TN_OPF_PARTS = 1u << 2 /* LINEAR leaves its segments apart: out0 is [segments][cols] a row */ };
 
-typedef struct tn_op_embed {
-  double scale;
-} tn_op_embed;
-typedef struct tn_op_norm {
-  double eps;
-  int64_t span;
-} tn_op_norm; /* span divides the columns */
-typedef struct tn_op_linear {
-  int64_t n, k;
-  uint32_t segments, reserved0;
-} tn_op_linear;
-typedef struct tn_op_glu {
-  uint32_t act, reserved0;
-} tn_op_glu;
-typedef struct tn_op_rope {
-  uint32_t n_heads, d_head, dims, style, table, sink;
-} tn_op_rope; /* sink: sink_pos table */
+typedef struct tn_op_embed { double scale; } tn_op_embed;
+typedef struct tn_op_norm { double eps; int64_t span; } tn_op_norm; /* span divides the columns */
+typedef struct tn_op_linear { int64_t n, k; uint32_t segments, reserved0; } tn_op_linear;
+typedef struct tn_op_glu { uint32_t act, reserved0; } tn_op_glu;
+typedef struct tn_op_rope { uint32_t n_heads, d_head, dims, style, table, sink; } tn_op_rope; /* sink: sink_pos table */
 typedef struct tn_op_attend {
   uint32_t n_heads, n_kv_heads, d_head, d_v; /* heads of this rank */
   uint32_t head0, kv_head0;                  /* first of them in the model */
@@ -392,49 +342,37 @@ typedef struct tn_op_attend {
   uint32_t tiles;                            /* 0, or 1 + index into tn_batch.tile_sets */
   uint32_t n_sinks;                          /* queries in1 serve entries at text positions < n_sinks */
 } tn_op_attend;
-typedef struct tn_op_scale {
-  double x;
-} tn_op_scale; /* SCALE: factor; SOFTCAP: cap */
-typedef struct tn_op_index {
-  uint32_t index, reserved0;
-} tn_op_index;
-typedef struct tn_op_merge {
-  uint32_t parts, n_heads;
-} tn_op_merge;
-typedef struct tn_op_coll {
-  uint32_t kind, peer;
-  uint64_t tag;
-} tn_op_coll;
-typedef struct tn_op_ext {
-  const char *id;
-  const void *data;
-} tn_op_ext;
+typedef struct tn_op_scale { double x; } tn_op_scale; /* SCALE: factor; SOFTCAP: cap */
+typedef struct tn_op_index { uint32_t index, reserved0; } tn_op_index;
+typedef struct tn_op_merge { uint32_t parts, n_heads; } tn_op_merge;
+typedef struct tn_op_coll { uint32_t kind, peer; uint64_t tag; } tn_op_coll;
+typedef struct tn_op_ext { const char *id; const void *data; } tn_op_ext;
 
 typedef struct tn_op { /* one record */
   uint32_t struct_size, kind;
-  const char *name;            /* stable: "blk.17.attn_out" */
-  int32_t layer;               /* -1 outside the layers */
-  uint32_t flags;              /* TN_OPF_* */
+  const char *name;     /* stable: "blk.17.attn_out" */
+  int32_t layer;        /* -1 outside the layers */
+  uint32_t flags;       /* TN_OPF_* */
   int32_t in[4], out[2], w[2]; /* indices into tn_program.acts and .weights; -1: unused */
   union {
     tn_op_embed embed;
     tn_op_norm norm;
-    tn_op_linear linear; /* LINEAR, SEGSUM */
+    tn_op_linear linear;  /* LINEAR, SEGSUM */
     tn_op_glu glu;
     tn_op_rope rope;
-    tn_op_attend attend; /* ATTEND, STATE_MIX, KV_WRITE */
+    tn_op_attend attend;  /* ATTEND, STATE_MIX, KV_WRITE */
     tn_op_scale scale;
-    tn_op_index tap; /* TAP, OBSERVE */
+    tn_op_index tap;      /* TAP, OBSERVE */
     tn_op_merge merge;
     tn_op_coll coll;
     tn_op_ext ext;
-    uint64_t raw[16]; /* size of the union for good; unused words 0 */
+    uint64_t raw[16];     /* size of the union for good; unused words 0 */
   } p;
 } tn_op;
 
 enum { TN_ROWS_ALL = 0, TN_ROWS_OUT = 1 };
 
-typedef struct tn_act {       /* an activation: [rows][cols] f32, rows known at run time */
+typedef struct tn_act { /* an activation: [rows][cols] f32, rows known at run time */
   uint32_t struct_size, rows; /* TN_ROWS_* */
   int64_t cols;
   const char *name;
@@ -446,12 +384,12 @@ enum { TN_KEYS_ROTATED = 0, TN_KEYS_RAW = 1 };
 typedef struct tn_kv_group { /* n_layers x n_heads whose entries live and die together */
   uint32_t struct_size, kind;
   uint32_t n_layers, n_heads, d_k, d_v;
-  uint32_t keys, n_layouts;          /* TN_KEYS_*; layout 0 is what KV_WRITE writes, others take demoted entries */
-  const int32_t *layers, *heads;     /* [n_layers], [n_heads] KV heads, model numbering */
-  const uint32_t *pools;             /* [n_layouts] pool that pages of the layout come from */
-  const tn_layout *const *k_layouts; /* [n_layouts] */
+  uint32_t keys, n_layouts;           /* TN_KEYS_*; layout 0 is what KV_WRITE writes, others take demoted entries */
+  const int32_t *layers, *heads;      /* [n_layers], [n_heads] KV heads, model numbering */
+  const uint32_t *pools;              /* [n_layouts] pool that pages of the layout come from */
+  const tn_layout *const *k_layouts;  /* [n_layouts] */
   const tn_layout *const *v_layouts;
-  const tn_state_spec *state; /* KIND_STATE: besides a tail of rows, one state; its pool is state_pool */
+  const tn_state_spec *state;         /* KIND_STATE: besides a tail of rows, one state; its pool is state_pool */
   uint32_t state_pool, reserved0;
 } tn_kv_group;
 
@@ -462,21 +400,21 @@ typedef struct tn_program {
   const tn_tensor *const *weights;
   const tn_kv_group *const *groups;
   const tn_mask *masks;
-  const uint32_t *table_dims; /* [n_tables] rotated dims of each rope table */
+  const uint32_t *table_dims;         /* [n_tables] rotated dims of each rope table */
 } tn_program;
 
 /* ---------------------------------------------------------------- one step's batch */
 
 typedef struct tn_kv_view { /* one sequence's entries in one group. Entry r: page[r / page_tokens], r % page_tokens */
   uint32_t struct_size, n_pages;
-  int64_t n;               /* committed entries; rows of this step are written behind them */
-  const int32_t *page;     /* [n_pages] page id in its layout's pool; -1: freed by mask, never read */
-  const uint8_t *layout;   /* [n_pages] or NULL: all layout 0 */
-  const int64_t *text_pos; /* [n] or NULL: entry r is text position r. -1: a hole, skipped */
-  const int64_t *rope_pos; /* [n] or NULL: equal to text_pos. RAW keys are rotated by it */
-  const float *cos, *sin;  /* RAW keys: [n + new rows][dims/2] of those positions; else NULL */
-  int64_t folded;          /* KIND_STATE: tokens already in the state, a multiple of 64 */
-  int32_t state;           /* KIND_STATE: page id in state_pool */
+  int64_t n;                 /* committed entries; rows of this step are written behind them */
+  const int32_t *page;       /* [n_pages] page id in its layout's pool; -1: freed by mask, never read */
+  const uint8_t *layout;     /* [n_pages] or NULL: all layout 0 */
+  const int64_t *text_pos;   /* [n] or NULL: entry r is text position r. -1: a hole, skipped */
+  const int64_t *rope_pos;   /* [n] or NULL: equal to text_pos. RAW keys are rotated by it */
+  const float *cos, *sin;    /* RAW keys: [n + new rows][dims/2] of those positions; else NULL */
+  int64_t folded;            /* KIND_STATE: tokens already in the state, a multiple of 64 */
+  int32_t state;             /* KIND_STATE: page id in state_pool */
   uint32_t reserved0;
 } tn_kv_view;
 
@@ -499,21 +437,20 @@ typedef struct tn_tile_set { /* tile lists of one (layer class, KV head) of one 
   int64_t first;                    /* query tile of lists[0] */
 } tn_tile_set;
 
-typedef struct
-    tn_batch { /* all arrays are host memory, borrowed until run() returns; rows of a sequence are adjacent */
+typedef struct tn_batch { /* all arrays are host memory, borrowed until run() returns; rows of a sequence are adjacent */
   uint32_t struct_size, n_rows, n_seqs, n_out, n_path, n_signals, n_tables, n_tile_sets;
-  const int32_t *token;    /* [n_rows] */
-  const int32_t *seq;      /* [n_rows] index into seqs */
-  const int64_t *text_pos; /* [n_rows] */
-  const int32_t *ord;      /* [n_rows] logical order behind the committed entries: rank = view.n + ord (tree: depth) */
-  const int32_t *slot;     /* [n_rows] storage order behind the committed entries: entry = view.n + slot */
-  const int32_t *path;     /* [n_path] slots of ancestors, concatenated */
-  const int32_t *path_off; /* [n_rows] -1: ord == slot all the way; else path[off + o] is the slot at ord o < ord */
-  const int32_t *out_row;  /* [n_out] rows whose logits are wanted, ascending */
-  const int32_t *signal;   /* [n_rows] index into signals, -1: none; or NULL */
+  const int32_t *token;      /* [n_rows] */
+  const int32_t *seq;        /* [n_rows] index into seqs */
+  const int64_t *text_pos;   /* [n_rows] */
+  const int32_t *ord;        /* [n_rows] logical order behind the committed entries: rank = view.n + ord (tree: depth) */
+  const int32_t *slot;       /* [n_rows] storage order behind the committed entries: entry = view.n + slot */
+  const int32_t *path;       /* [n_path] slots of ancestors, concatenated */
+  const int32_t *path_off;   /* [n_rows] -1: ord == slot all the way; else path[off + o] is the slot at ord o < ord */
+  const int32_t *out_row;    /* [n_out] rows whose logits are wanted, ascending */
+  const int32_t *signal;     /* [n_rows] index into signals, -1: none; or NULL */
   const tn_seq_view *const *seqs;
   const tn_signal *const *signals;
-  const float *const *cos; /* [n_tables] -> [n_rows][dims/2] of the rows' rope positions, scaled by mscale */
+  const float *const *cos;   /* [n_tables] -> [n_rows][dims/2] of the rows' rope positions, scaled by mscale */
   const float *const *sin;
   const float *const *sink_cos; /* the same for queries against sink entries; NULL pointers: not used */
   const float *const *sink_sin;
@@ -528,38 +465,26 @@ enum { TN_W_FILE = 1 /* bytes as in the file */, TN_W_CODES = 2 /* a quantizer's
 typedef struct tn_weight_src {
   uint32_t struct_size, kind;
   const char *name;
-  uint32_t dtype, role; /* FILE: the bytes' dtype; role: TN_ROLE_* */
-  int64_t n, k;         /* rows (outputs), columns (inputs) */
-  const void *data;     /* FILE, F32: [n][k]; borrowed until weight_free when TN_WF_STABLE */
+  uint32_t dtype, role;       /* FILE: the bytes' dtype; role: TN_ROLE_* */
+  int64_t n, k;               /* rows (outputs), columns (inputs) */
+  const void *data;           /* FILE, F32: [n][k]; borrowed until weight_free when TN_WF_STABLE */
   uint64_t bytes;
-  const tn_layout *layout;               /* CODES */
-  const uint8_t *codes;                  /* CODES: [n][k] one code a byte */
-  const float *scale;                    /* [n][groups] */
-  const float *offset;                   /* [n][groups] zero point or min; NULL: none */
+  const tn_layout *layout;    /* CODES */
+  const uint8_t *codes;       /* CODES: [n][k] one code a byte */
+  const float *scale;         /* [n][groups] */
+  const float *offset;        /* [n][groups] zero point or min; NULL: none */
   const uint8_t *sub_scale, *sub_offset; /* two-level: [n][groups] */
-  const float *d, *dmin;                 /* two-level: [n][supers] */
-  uint32_t flags, reserved0;             /* TN_WF_* */
+  const float *d, *dmin;      /* two-level: [n][supers] */
+  uint32_t flags, reserved0;  /* TN_WF_* */
 } tn_weight_src;
 enum { TN_WF_STABLE = 1u << 0 /* data stays mapped: may be used in place */ };
-enum {
-  TN_ROLE_EMBED = 1,
-  TN_ROLE_NORM,
-  TN_ROLE_Q,
-  TN_ROLE_K,
-  TN_ROLE_V,
-  TN_ROLE_ATTN_OUT,
-  TN_ROLE_GATE,
-  TN_ROLE_UP,
-  TN_ROLE_DOWN,
-  TN_ROLE_HEAD,
-  TN_ROLE_BIAS,
-  TN_ROLE_OTHER
-};
+enum { TN_ROLE_EMBED = 1, TN_ROLE_NORM, TN_ROLE_Q, TN_ROLE_K, TN_ROLE_V, TN_ROLE_ATTN_OUT, TN_ROLE_GATE, TN_ROLE_UP,
+       TN_ROLE_DOWN, TN_ROLE_HEAD, TN_ROLE_BIAS, TN_ROLE_OTHER };
 
 typedef struct tn_kv_plan {
   uint32_t struct_size, n_pools, page_tokens, n_groups;
-  const uint32_t *pool_pages;       /* [n_pools] */
-  const tn_kv_group *const *groups; /* [n_groups] */
+  const uint32_t *pool_pages;             /* [n_pools] */
+  const tn_kv_group *const *groups;       /* [n_groups] */
 } tn_kv_plan;
 
 typedef struct tn_kv_moves { /* n entries of one group copied (decoded and encoded where layouts differ), in order */
@@ -573,8 +498,8 @@ enum { TN_PREP_UNFUSED = 1u << 0, TN_PREP_NAIVE_ATTENTION = 1u << 1, TN_PREP_ACT
 typedef struct tn_prepare {
   uint32_t struct_size, flags, max_rows, max_out;
   uint32_t n_taps, rank;
-  const tn_tensor *const *taps; /* [n_taps] [max_rows][cols] f32 */
-  void *ctx;                    /* for the two calls below, made from run() on its caller's thread */
+  const tn_tensor *const *taps;  /* [n_taps] [max_rows][cols] f32 */
+  void *ctx;                     /* for the two calls below, made from run() on its caller's thread */
   tn_status (*observe)(void *ctx, const tn_op *op, const tn_tensor *x, uint32_t n_rows);
   tn_status (*collective)(void *ctx, const tn_op *op, const tn_tensor *in, const tn_tensor *out, uint32_t n_rows);
 } tn_prepare;
@@ -593,40 +518,39 @@ typedef struct tn_prepared tn_prepared;
  * collective/1 act.int8/1 weight.affine/1 weight.fp8/1 weight.table/1 run.range/1. */
 typedef struct tn_backend_v1 {
   uint32_t struct_size, reserved0;
-  tn_status (*info)(tn_inst *, tn_backend_info *out);                                                 /* [any] */
-  tn_status (*buffer_new)(tn_inst *, uint64_t bytes, tn_buffer **out, tn_err *);                      /* [cold] */
-  void (*buffer_free)(tn_inst *, tn_buffer *);                                                        /* [cold] */
-  tn_status (*upload)(tn_inst *, tn_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);   /* [stream] */
-  tn_status (*download)(tn_inst *, const tn_buffer *src, uint64_t offset, void *dst, uint64_t bytes); /* [stream] */
-  tn_status (*sync)(tn_inst *);                                                                       /* [hot] */
-  tn_status (*weight_load)(tn_inst *, const tn_weight_src *, tn_tensor *out, tn_err *);               /* [cold] */
-  void (*weight_free)(tn_inst *, tn_tensor *);                                                        /* [cold] */
-  tn_status (*weight_read)(tn_inst *, const tn_tensor *, int64_t row0, int64_t n_rows, float *dst);   /* [cold] */
-  tn_status (*kv_open)(tn_inst *, const tn_kv_plan *, tn_kv **out, tn_err *);                         /* [cold] */
-  void (*kv_close)(tn_inst *, tn_kv *);                                                               /* [cold] */
-  uint64_t (*kv_page_bytes)(tn_inst *, const tn_kv *, uint32_t pool);                                 /* [any] */
-  tn_status (*kv_move)(tn_inst *, tn_kv *, const tn_kv_moves *);                                      /* [stream] */
-  tn_status (*kv_page_read)(tn_inst *, const tn_kv *, uint32_t pool, int32_t page, void *dst);        /* [stream] */
-  tn_status (*kv_page_write)(tn_inst *, tn_kv *, uint32_t pool, int32_t page, const void *src);       /* [stream] */
+  tn_status (*info)(tn_inst *, tn_backend_info *out);                                                      /* [any] */
+  tn_status (*buffer_new)(tn_inst *, uint64_t bytes, tn_buffer **out, tn_err *);                           /* [cold] */
+  void (*buffer_free)(tn_inst *, tn_buffer *);                                                             /* [cold] */
+  tn_status (*upload)(tn_inst *, tn_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);        /* [stream] */
+  tn_status (*download)(tn_inst *, const tn_buffer *src, uint64_t offset, void *dst, uint64_t bytes);      /* [stream] */
+  tn_status (*sync)(tn_inst *);                                                                            /* [hot] */
+  tn_status (*weight_load)(tn_inst *, const tn_weight_src *, tn_tensor *out, tn_err *);                    /* [cold] */
+  void (*weight_free)(tn_inst *, tn_tensor *);                                                             /* [cold] */
+  tn_status (*weight_read)(tn_inst *, const tn_tensor *, int64_t row0, int64_t n_rows, float *dst);        /* [cold] */
+  tn_status (*kv_open)(tn_inst *, const tn_kv_plan *, tn_kv **out, tn_err *);                              /* [cold] */
+  void (*kv_close)(tn_inst *, tn_kv *);                                                                    /* [cold] */
+  uint64_t (*kv_page_bytes)(tn_inst *, const tn_kv *, uint32_t pool);                                      /* [any] */
+  tn_status (*kv_move)(tn_inst *, tn_kv *, const tn_kv_moves *);                                           /* [stream] */
+  tn_status (*kv_page_read)(tn_inst *, const tn_kv *, uint32_t pool, int32_t page, void *dst);             /* [stream] */
+  tn_status (*kv_page_write)(tn_inst *, tn_kv *, uint32_t pool, int32_t page, const void *src);            /* [stream] */
   /* Zeroes a state, or adds the 64 committed rows from entry view.folded on to it. */
-  tn_status (*state_reset)(tn_inst *, tn_kv *, uint32_t group, int32_t state);     /* [stream] */
-  tn_status (*state_fold)(tn_inst *, tn_kv *, uint32_t group, const tn_kv_view *); /* [stream] */
-  tn_status (*prepare)(tn_inst *, const tn_program *, const tn_prepare *, tn_kv *, tn_prepared **out,
-                       tn_err *);                  /* [cold] */
-  void (*prepared_free)(tn_inst *, tn_prepared *); /* [cold] */
+  tn_status (*state_reset)(tn_inst *, tn_kv *, uint32_t group, int32_t state);                             /* [stream] */
+  tn_status (*state_fold)(tn_inst *, tn_kv *, uint32_t group, const tn_kv_view *);                         /* [stream] */
+  tn_status (*prepare)(tn_inst *, const tn_program *, const tn_prepare *, tn_kv *, tn_prepared **out, tn_err *); /* [cold] */
+  void (*prepared_free)(tn_inst *, tn_prepared *);                                                         /* [cold] */
   /* Runs records [first, last). A range that does not start at 0 finds its inputs where the last run left them. */
-  tn_status (*run)(tn_inst *, tn_prepared *, uint32_t first, uint32_t last, const tn_batch *); /* [stream] */
-  tn_status (*act)(tn_inst *, tn_prepared *, uint32_t act, tn_tensor *out);                    /* [any] */
+  tn_status (*run)(tn_inst *, tn_prepared *, uint32_t first, uint32_t last, const tn_batch *);             /* [stream] */
+  tn_status (*act)(tn_inst *, tn_prepared *, uint32_t act, tn_tensor *out);                                /* [any] */
   tn_status (*op)(tn_inst *, const tn_op *, const tn_tensor *const *in, const tn_tensor *const *out,
-                  const tn_tensor *const *weights, int64_t n_rows); /* [stream] */
+                  const tn_tensor *const *weights, int64_t n_rows);                                        /* [stream] */
 } tn_backend_v1;
 
 /* ---------------------------------------------------------------- slot: memory */
 
 typedef struct tn_mem_shape {
   uint32_t struct_size, n_pools, page_tokens, max_seqs;
-  const uint32_t *pool_pages;    /* [n_pools] pages in each pool, ids 0 .. pages - 1 */
-  const uint32_t *pages_per_seq; /* [n_pools] pages of one sequence of max_ctx tokens */
+  const uint32_t *pool_pages;      /* [n_pools] pages in each pool, ids 0 .. pages - 1 */
+  const uint32_t *pages_per_seq;   /* [n_pools] pages of one sequence of max_ctx tokens */
 } tn_mem_shape;
 
 typedef struct tn_mem_need { /* per pool */
@@ -640,15 +564,15 @@ typedef struct tn_mem_need { /* per pool */
  * Every id of a pool is free after configure, and again once given back. Tokens: kv.pages/1, kv.share/1 (pages of one sequence may be held by another), kv.grow/1, kv.token_drop/1. */
 typedef struct tn_memory_v1 {
   uint32_t struct_size, reserved0;
-  tn_status (*configure)(tn_inst *, const tn_mem_shape *, tn_err *); /* [cold] */
+  tn_status (*configure)(tn_inst *, const tn_mem_shape *, tn_err *);                                /* [cold] */
   /* May the sequence start? TN_OK (quota taken), TN_E_FULL (try later), TN_E_NEVER. [hot] */
   tn_status (*admit)(tn_inst *, const tn_mem_need *);
   /* n pages of one pool for a sequence, all or none (TN_E_FULL; TN_E_NEVER: past its quota). near: the sequence's
    * last page of that pool and group, -1 for none. [hot] */
   tn_status (*take)(tn_inst *, uint64_t seq, uint32_t pool, int32_t near, uint32_t n, int32_t *out);
-  void (*give)(tn_inst *, uint32_t pool, uint32_t n, const int32_t *pages); /* [hot] */
-  void (*end)(tn_inst *, uint64_t seq);                                     /* [hot] */
-  uint32_t (*free_pages)(tn_inst *, uint32_t pool);                         /* [any] */
+  void (*give)(tn_inst *, uint32_t pool, uint32_t n, const int32_t *pages);                          /* [hot] */
+  void (*end)(tn_inst *, uint64_t seq);                                                              /* [hot] */
+  uint32_t (*free_pages)(tn_inst *, uint32_t pool);                                                  /* [any] */
   uint32_t (*page_tokens)(tn_inst *); /* [cold] 16, 32 or 64, asked before configure; NULL: 16 */
 } tn_memory_v1;
 
@@ -656,20 +580,18 @@ typedef struct tn_memory_v1 {
 
 enum { TN_GRAN_ALL = 1 /* one decision for all layers */, TN_GRAN_LAYER = 2, TN_GRAN_HEAD = 3 };
 enum { TN_EV_POSITION = 1 /* a mask on text positions, exact */, TN_EV_SCORE = 2 };
-enum {
-  TN_SIG_ATTN = 1u << 0 /* accumulated since the entry was written */,
-  TN_SIG_ATTN_WINDOW = 1u << 1 /* of the last window_rows rows of the prompt */,
-  TN_SIG_KNORM = 1u << 2
-};
+enum { TN_SIG_ATTN = 1u << 0 /* accumulated since the entry was written */,
+       TN_SIG_ATTN_WINDOW = 1u << 1 /* of the last window_rows rows of the prompt */,
+       TN_SIG_KNORM = 1u << 2 };
 enum { TN_KEEP = 0, TN_DROP = 1, TN_DEMOTE = 2 };
 
 typedef struct tn_evict_spec { /* filled by describe */
   uint32_t struct_size, kind, gran, signals;
-  tn_mask mask;         /* POSITION: what stays visible */
-  int64_t renumber;     /* POSITION: 0, or the cache size: sinks are attended from position min(i, renumber - 1) */
-  uint32_t window_rows; /* SIG_ATTN_WINDOW */
-  uint32_t demotes;     /* 1: verdicts may be DEMOTE */
-  uint32_t rank_rope;   /* SCORE: 1: keys are rotated by their rank (needs kv.raw/1) */
+  tn_mask mask;          /* POSITION: what stays visible */
+  int64_t renumber;      /* POSITION: 0, or the cache size: sinks are attended from position min(i, renumber - 1) */
+  uint32_t window_rows;  /* SIG_ATTN_WINDOW */
+  uint32_t demotes;      /* 1: verdicts may be DEMOTE */
+  uint32_t rank_rope;    /* SCORE: 1: keys are rotated by their rank (needs kv.raw/1) */
   uint32_t reserved0;
 } tn_evict_spec;
 
@@ -681,7 +603,7 @@ typedef struct tn_evict_when { /* in: a sequence; out: next, keep */
   int64_t keep;          /* out: entries to keep in each group when acting at pos; -1: nothing to do at pos */
 } tn_evict_when;
 
-typedef struct tn_evict_unit {              /* the entries of one group */
+typedef struct tn_evict_unit { /* the entries of one group */
   uint32_t struct_size, group, layer, head; /* first layer and KV head of the group */
   int64_t n, keep;                          /* entries; how many to keep */
   const int64_t *pos;                       /* [n] text positions, -1: hole */
@@ -695,18 +617,18 @@ typedef struct tn_evict_unit {              /* the entries of one group */
  * kv.history/1 when scores depend on history (then no prefix hits). */
 typedef struct tn_eviction_v1 {
   uint32_t struct_size, reserved0;
-  tn_status (*describe)(tn_inst *, const tn_plan *, tn_evict_spec *out, tn_err *); /* [cold] */
-  tn_status (*when)(tn_inst *, tn_evict_when *); /* [hot] SCORE only; a function of positions only */
-  tn_status (*score)(tn_inst *, uint64_t seq, uint32_t n, const tn_evict_unit *const *units); /* [hot] SCORE only */
+  tn_status (*describe)(tn_inst *, const tn_plan *, tn_evict_spec *out, tn_err *);               /* [cold] */
+  tn_status (*when)(tn_inst *, tn_evict_when *);                   /* [hot] SCORE only; a function of positions only */
+  tn_status (*score)(tn_inst *, uint64_t seq, uint32_t n, const tn_evict_unit *const *units);    /* [hot] SCORE only */
 } tn_eviction_v1;
 
 /* ---------------------------------------------------------------- slot: quantizer */
 
 typedef struct tn_tensor_info {
   uint32_t struct_size, role;
-  const char *name; /* "blk.3.ffn_down.weight" */
+  const char *name;     /* "blk.3.ffn_down.weight" */
   int32_t layer;
-  uint32_t dtype; /* in the file */
+  uint32_t dtype;       /* in the file */
   int64_t n, k;
 } tn_tensor_info;
 
@@ -719,7 +641,7 @@ typedef struct tn_qblock { /* rows [row0, row0 + n_rows) of one tensor */
   uint8_t *codes;        /* out [n_rows][k] */
   float *scale, *offset; /* out [n_rows][groups]; offset NULL for TN_OFF_NONE */
   uint8_t *sub_scale, *sub_offset;
-  float *d, *dmin; /* out, two-level */
+  float *d, *dmin;       /* out, two-level */
 } tn_qblock;
 
 enum { TN_CAL_NONE = 0, TN_CAL_HESSIAN = 1 /* sum x x^T */, TN_CAL_ABSMEAN = 2, TN_CAL_ROWS = 3 /* observe() */ };
@@ -736,11 +658,11 @@ typedef struct tn_quantizer_v1 {
   uint32_t struct_size, reserved0;
   /* TN_OK and *out (kept by the plugin for the instance's life): quantize. TN_E_UNSUPPORTED: leave as it is. [cold] */
   tn_status (*take)(tn_inst *, const tn_tensor_info *, const tn_layout **out, tn_err *);
-  tn_status (*encode)(tn_inst *, const tn_layout *, const tn_qblock *); /* [worker] */
+  tn_status (*encode)(tn_inst *, const tn_layout *, const tn_qblock *);                              /* [worker] */
   /* Layouts of cached keys and values. NULL: not usable under kv=. [cold] */
   tn_status (*kv_layout)(tn_inst *, const tn_model_shape *, const tn_layout **k, const tn_layout **v, tn_err *);
-  uint32_t (*calibrate)(tn_inst *, const tn_tensor_info *); /* [cold] NULL: TN_CAL_NONE for all */
-  tn_status (*observe)(tn_inst *, const tn_tensor_info *, const float *x, int64_t n); /* [cold] TN_CAL_ROWS: [n][k] */
+  uint32_t (*calibrate)(tn_inst *, const tn_tensor_info *);            /* [cold] NULL: TN_CAL_NONE for all */
+  tn_status (*observe)(tn_inst *, const tn_tensor_info *, const float *x, int64_t n);  /* [cold] TN_CAL_ROWS: [n][k] */
   /* Scales to fold into producer and linears before encoding: out [channels], 1: leave. NULL: none. [cold] */
   tn_status (*fold)(tn_inst *, const tn_qpair *, const float *absmean, float *out);
   /* EXOTIC layouts: [n_rows][k] back to f32. [worker] NULL when the layout is not exotic */
@@ -759,33 +681,33 @@ typedef struct tn_draft_spec {
 } tn_draft_spec;
 
 typedef struct tn_draft_req {
-  uint32_t struct_size, max_nodes; /* never more than this many nodes */
-  uint64_t seq, request;           /* request: key for the RNG */
-  const int32_t *tokens;           /* [n] committed tokens and the pending one */
+  uint32_t struct_size, max_nodes;   /* never more than this many nodes */
+  uint64_t seq, request;             /* request: key for the RNG */
+  const int32_t *tokens;             /* [n] committed tokens and the pending one */
   int64_t n;
-  double temperature; /* 0: greedy */
+  double temperature;                /* 0: greedy */
 } tn_draft_req;
 
 typedef struct tn_draft_tree { /* out; arrays [max_nodes] are the host's, nodes in topological order */
   uint32_t struct_size, n;
-  int32_t *token, *parent; /* parent -1: child of the pending token */
-  const float **q;         /* [max_nodes] law each node was drawn from, [V]; the plugin's, until the next
+  int32_t *token, *parent;           /* parent -1: child of the pending token */
+  const float **q;                   /* [max_nodes] law each node was drawn from, [V]; the plugin's, until the next
                                         propose; NULL entries for TN_Q_DELTA */
 } tn_draft_tree;
 
 typedef struct tn_draft_outcome {
   uint32_t struct_size, n_path;
   uint64_t seq;
-  const int32_t *path;          /* [n_path] accepted nodes, root to leaf */
-  int32_t next;                 /* the token emitted after them, now pending */
-  int32_t row0;                 /* row of the pending token in the taps; node i is row row0 + 1 + i */
-  const tn_tensor *const *taps; /* [n_taps]; valid until the next step */
+  const int32_t *path;               /* [n_path] accepted nodes, root to leaf */
+  int32_t next;                      /* the token emitted after them, now pending */
+  int32_t row0;                      /* row of the pending token in the taps; node i is row row0 + 1 + i */
+  const tn_tensor *const *taps;      /* [n_taps]; valid until the next step */
 } tn_draft_outcome;
 
 typedef struct tn_draft_rows { /* tap rows of prompt tokens, as chunks are committed */
   uint32_t struct_size, n_rows;
   uint64_t seq;
-  int64_t pos0; /* text position of row0 */
+  int64_t pos0;                      /* text position of row0 */
   int32_t row0;
   uint32_t n_taps;
   const tn_tensor *const *taps;
@@ -794,8 +716,8 @@ typedef struct tn_draft_rows { /* tap rows of prompt tokens, as chunks are commi
 /* Tokens: provides draft.tree/1 (with tree), draft.lossless/1 (q known); needs hidden.tap/1 run.range/1 as used. */
 typedef struct tn_draft_v1 {
   uint32_t struct_size, reserved0;
-  tn_status (*describe)(tn_inst *, const tn_plan *, tn_draft_spec *out, tn_err *);                  /* [cold] */
-  tn_status (*propose)(tn_inst *, uint32_t n, const tn_draft_req *const *, tn_draft_tree *const *); /* [hot] */
+  tn_status (*describe)(tn_inst *, const tn_plan *, tn_draft_spec *out, tn_err *);                        /* [cold] */
+  tn_status (*propose)(tn_inst *, uint32_t n, const tn_draft_req *const *, tn_draft_tree *const *);       /* [hot] */
   tn_status (*outcome)(tn_inst *, uint32_t n, const tn_draft_outcome *const *); /* [hot] NULL: not interested */
   tn_status (*rows)(tn_inst *, const tn_draft_rows *);                          /* [hot] NULL: no taps */
 } tn_draft_v1;
@@ -815,8 +737,7 @@ typedef struct tn_attn_spec {
  * have been trained for it; conflicts kv.token_drop/1 where the pattern names evicted keys. */
 typedef struct tn_attention_v1 {
   uint32_t struct_size, reserved0;
-  tn_status (*describe)(tn_inst *, const tn_plan *, uint32_t layer, uint32_t kv_head, tn_attn_spec *out,
-                        tn_err *); /* [cold] */
+  tn_status (*describe)(tn_inst *, const tn_plan *, uint32_t layer, uint32_t kv_head, tn_attn_spec *out, tn_err *); /* [cold] */
   /* TILES: key tiles of query tile qtile (its last query is at text position last). A pure function. [hot] */
   tn_status (*tiles)(tn_inst *, uint32_t layer, uint32_t kv_head, int64_t qtile, int64_t last, tn_tile_list *out);
 } tn_attention_v1;
@@ -826,17 +747,17 @@ typedef struct tn_attention_v1 {
 typedef struct tn_rope_query { /* what the model file says, for one class of layers */
   uint32_t struct_size, dims, cls, reserved0;
   double base;
-  int64_t n_ctx_train, n_ctx_orig;                  /* original context before scaling; equal where the file has none */
-  const char *scaling;                              /* the file's word: "", "linear", "yarn", "longrope" */
+  int64_t n_ctx_train, n_ctx_orig;      /* original context before scaling; equal where the file has none */
+  const char *scaling;                  /* the file's word: "", "linear", "yarn", "longrope" */
   double factor, attn_factor, beta_fast, beta_slow; /* as in the file, 0 where absent */
-  const float *factors_short, *factors_long;        /* [dims/2] or NULL */
-  int64_t regime;                                   /* what regime() answered for the sequence */
+  const float *factors_short, *factors_long; /* [dims/2] or NULL */
+  int64_t regime;                       /* what regime() answered for the sequence */
 } tn_rope_query;
 
 typedef struct tn_rope_spec { /* out */
   uint32_t struct_size, reserved0;
-  double mscale;    /* multiplies cos and sin; 1 for plain rotation */
-  double *inv_freq; /* [dims/2], the host's array: radians per position */
+  double mscale;      /* multiplies cos and sin; 1 for plain rotation */
+  double *inv_freq;   /* [dims/2], the host's array: radians per position */
 } tn_rope_spec;
 
 typedef struct tn_position_v1 {
@@ -853,31 +774,31 @@ enum { TN_SEQ_WAITING = 1, TN_SEQ_PREFILL = 2, TN_SEQ_DECODE = 3, TN_SEQ_SWAPPED
 typedef struct tn_sched_view { /* sequences in order of arrival, as arrays */
   uint32_t struct_size, n;
   uint64_t step;
-  uint32_t max_rows, max_seqs; /* of one step */
+  uint32_t max_rows, max_seqs;     /* of one step */
   uint32_t page_tokens, reserved0;
-  int64_t free_tokens;   /* entries that free pages can hold in the scarcest group; TN_POS_INF: no limit */
-  const uint64_t *seq;   /* [n] */
-  const uint32_t *state; /* [n] TN_SEQ_* */
-  const int64_t *todo;   /* [n] tokens that could run now: prompt left; decode: 1 + drafted */
-  const int64_t *held;   /* [n] committed entries */
-  const int64_t *most;   /* [n] entries it may reach */
+  int64_t free_tokens;             /* entries that free pages can hold in the scarcest group; TN_POS_INF: no limit */
+  const uint64_t *seq;             /* [n] */
+  const uint32_t *state;           /* [n] TN_SEQ_* */
+  const int64_t *todo;             /* [n] tokens that could run now: prompt left; decode: 1 + drafted */
+  const int64_t *held;             /* [n] committed entries */
+  const int64_t *most;             /* [n] entries it may reach */
   const uint64_t *arrival_ns, *deadline_ns; /* [n]; deadline 0: none */
-  const int32_t *priority;                  /* [n] higher first */
+  const int32_t *priority;         /* [n] higher first */
 } tn_sched_view;
 
 enum { TN_PREEMPT_RECOMPUTE = 1, TN_PREEMPT_SWAP = 2 };
 
 typedef struct tn_sched_plan { /* out; the host's arrays [view.n] */
   uint32_t struct_size, n_run, n_preempt, reserved0;
-  uint32_t *run;     /* indices into the view, in batch order */
-  uint32_t *tokens;  /* tokens each runs: 1 <= tokens <= todo */
-  uint32_t *preempt; /* indices to preempt before running */
-  uint32_t *how;     /* TN_PREEMPT_* */
+  uint32_t *run;      /* indices into the view, in batch order */
+  uint32_t *tokens;   /* tokens each runs: 1 <= tokens <= todo */
+  uint32_t *preempt;  /* indices to preempt before running */
+  uint32_t *how;      /* TN_PREEMPT_* */
 } tn_sched_plan;
 
 typedef struct tn_scheduler_v1 {
   uint32_t struct_size, reserved0;
-  tn_status (*plan)(tn_inst *, const tn_sched_view *, tn_sched_plan *); /* [hot] */
+  tn_status (*plan)(tn_inst *, const tn_sched_view *, tn_sched_plan *);                             /* [hot] */
   /* Pages ran out for index `blocked` while reserving: which index gives way (may be `blocked`)? [hot] */
   tn_status (*victim)(tn_inst *, const tn_sched_view *, uint32_t blocked, uint32_t *index, uint32_t *how);
 } tn_scheduler_v1;
@@ -889,18 +810,18 @@ enum { TN_SEQ_WHOLE = 0, TN_SEQ_RING = 1, TN_SEQ_ZIGZAG = 2, TN_SEQ_STRIPE = 3 }
 
 typedef struct tn_par_plan { /* out: who computes what */
   uint32_t struct_size, world, rank, reserved0;
-  uint32_t layer0, layer1;                       /* this rank's layers (pipeline stages) */
+  uint32_t layer0, layer1;     /* this rank's layers (pipeline stages) */
   uint32_t head0, n_heads, kv_head0, n_kv_heads; /* this rank's heads */
-  int64_t ff0, n_ff;                             /* this rank's feed-forward channels */
-  int64_t vocab0, n_vocab;                       /* this rank's logits */
-  uint32_t in_flight, sequence;                  /* steps in flight; TN_SEQ_* */
+  int64_t ff0, n_ff;           /* this rank's feed-forward channels */
+  int64_t vocab0, n_vocab;     /* this rank's logits */
+  uint32_t in_flight, sequence; /* steps in flight; TN_SEQ_* */
 } tn_par_plan;
 
 /* The host inserts the collectives that follow from the plan; the transport (threads, MPI, NCCL) is the host's. */
 typedef struct tn_parallel_v1 {
   uint32_t struct_size, reserved0;
-  uint32_t (*world)(tn_inst *);                                                             /* [any] */
-  tn_status (*plan)(tn_inst *, const tn_plan *, uint32_t rank, tn_par_plan *out, tn_err *); /* [cold] */
+  uint32_t (*world)(tn_inst *);                                                                     /* [any] */
+  tn_status (*plan)(tn_inst *, const tn_plan *, uint32_t rank, tn_par_plan *out, tn_err *);         /* [cold] */
 } tn_parallel_v1;
 
 /* ---------------------------------------------------------------- extensions any plugin may offer (tn_desc.ext) */
@@ -914,10 +835,10 @@ typedef struct tn_writer { /* append bytes to a saved state */
 /* "tenon.sequence/1": per-sequence state and request-scoped options. */
 typedef struct tn_ext_sequence {
   uint32_t struct_size, reserved0;
-  tn_status (*begin)(tn_inst *, uint64_t seq, const tn_value *values); /* [hot] values: as in create, overridden */
-  void (*end)(tn_inst *, uint64_t seq);                                /* [hot] */
-  tn_status (*fork)(tn_inst *, uint64_t parent, uint64_t child);       /* [hot] */
-  tn_status (*save)(tn_inst *, uint64_t seq, const tn_writer *);       /* [cold] */
+  tn_status (*begin)(tn_inst *, uint64_t seq, const tn_value *values);  /* [hot] values: as in create, overridden */
+  void (*end)(tn_inst *, uint64_t seq);                                 /* [hot] */
+  tn_status (*fork)(tn_inst *, uint64_t parent, uint64_t child);        /* [hot] */
+  tn_status (*save)(tn_inst *, uint64_t seq, const tn_writer *);        /* [cold] */
   tn_status (*load)(tn_inst *, uint64_t seq, const void *p, uint64_t n, tn_err *); /* [cold] */
 } tn_ext_sequence;
 
@@ -925,8 +846,7 @@ typedef struct tn_ext_sequence {
 typedef struct tn_ext_kernel {
   uint32_t struct_size, reserved0;
   const char *backend; /* "cpu" */
-  tn_status (*run)(tn_inst *, const tn_op *, void *const *in, void *const *out, int64_t n_rows,
-                   void *stream); /* [hot] */
+  tn_status (*run)(tn_inst *, const tn_op *, void *const *in, void *const *out, int64_t n_rows, void *stream); /* [hot] */
 } tn_ext_kernel;
 
 /* "tenon.train/1" (quantizer): vector-Jacobian products for quantization-aware training. */
@@ -939,38 +859,29 @@ typedef struct tn_ext_train {
 
 /* ---------------------------------------------------------------- descriptor, module, note */
 
-enum {
-  TN_SLOT_BACKEND = 1,
-  TN_SLOT_MEMORY = 2,
-  TN_SLOT_EVICTION = 3,
-  TN_SLOT_QUANTIZER = 4,
-  TN_SLOT_DRAFT = 5,
-  TN_SLOT_ATTENTION = 6,
-  TN_SLOT_POSITION = 7,
-  TN_SLOT_SCHEDULER = 8,
-  TN_SLOT_PARALLEL = 9
-};
+enum { TN_SLOT_BACKEND = 1, TN_SLOT_MEMORY = 2, TN_SLOT_EVICTION = 3, TN_SLOT_QUANTIZER = 4, TN_SLOT_DRAFT = 5,
+       TN_SLOT_ATTENTION = 6, TN_SLOT_POSITION = 7, TN_SLOT_SCHEDULER = 8, TN_SLOT_PARALLEL = 9 };
 #define TN_SLOT_VERSION 1u /* every slot's vtable version today; they move apart later */
 enum { TN_F_DETERMINISTIC = 1u << 0, TN_F_EXACT = 1u << 1 /* output equals the baseline's */ };
 
 typedef struct tn_desc {
   uint32_t struct_size, slot, slot_version, flags;
-  const char *id;      /* "org.tenon.h2o": lower case, unique, never reused */
-  const char *name;    /* "h2o": the word in the INI */
-  const char *version; /* "1.0.0" */
-  const char *summary; /* one line */
+  const char *id;       /* "org.tenon.h2o": lower case, unique, never reused */
+  const char *name;     /* "h2o": the word in the INI */
+  const char *version;  /* "1.0.0" */
+  const char *summary;  /* one line */
   /* Lists end with NULL; a NULL list is empty. */
   const char *const *provides, *const *needs, *const *conflicts; /* tokens "kv.token_drop/1" */
   const tn_param *const *params;
-  const char *const *counters; /* names; [0] counts engagements: 0 at the end means inert */
+  const char *const *counters;      /* names; [0] counts engagements: 0 at the end means inert */
   /* What tokens cannot say (heads divide by ranks). Before any instance exists. Optional. [cold] */
   tn_status (*validate)(const tn_plan *, const tn_value *values, tn_err *);
   /* values[i] belongs to params[i]; strings live as long as the instance. On failure *out is NULL. [cold] */
   tn_status (*create)(const tn_host *, const tn_value *values, tn_inst **out, tn_err *);
-  void (*destroy)(tn_inst *);                                              /* [cold] */
-  tn_status (*set)(tn_inst *, uint32_t param, const tn_value *, tn_err *); /* [hot] optional */
-  const void *(*ext)(tn_inst *, const char *id);                           /* [any] optional */
-  const void *vtable;                                                      /* tn_<slot>_v1 */
+  void (*destroy)(tn_inst *);                                                            /* [cold] */
+  tn_status (*set)(tn_inst *, uint32_t param, const tn_value *, tn_err *);               /* [hot] optional */
+  const void *(*ext)(tn_inst *, const char *id);                                         /* [any] optional */
+  const void *vtable;                                                                    /* tn_<slot>_v1 */
 } tn_desc;
 
 typedef struct tn_module {
@@ -993,23 +904,22 @@ typedef struct tn_note {
 } tn_note;
 enum { TN_ISA_BASE = 0, TN_ISA_AVX2 = 1, TN_ISA_AVX512 = 2 };
 #define TN_NOTE_TYPE 1u
-#define TN_NOTE(sym_, id_, slot_)                                                                   \
-  __attribute__((section(".note.tenon"), used, aligned(4))) static const tn_note tn_note_##sym_ = { \
-      4, 88, TN_NOTE_TYPE, {'T', 'E', 'N', 0}, TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, TN_ISA_BASE, slot_, 0, id_}
+#define TN_NOTE(sym_, id_, slot_)                                                                                    \
+  __attribute__((section(".note.tenon"), used, aligned(4))) static const tn_note tn_note_##sym_ = {                  \
+    4, 88, TN_NOTE_TYPE, { 'T', 'E', 'N', 0 }, TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, TN_ISA_BASE, slot_, 0, id_ }
 
 /* A module of one descriptor, its note and its entry, for the end of a plugin's file. desc_ is the tn_desc's name. */
-#define TN_PLUGIN(name_, id_, slot_, version_, vendor_, license_, desc_)                 \
-  TN_NOTE(name_, id_, slot_);                                                            \
-  static const tn_desc *const tn_descs_##name_[] = {&desc_};                             \
-  static const tn_module tn_module_##name_ = {                                           \
-      sizeof(tn_module), TN_ABI_MAJOR, TN_ABI_MINOR,     1,   #name_, version_, vendor_, \
-      license_,          __VERSION__,  tn_descs_##name_, NULL};                          \
-  const tn_module *tn_module_v0(const tn_host *host, tn_err *err)                        \
-  {                                                                                      \
-    (void)host;                                                                          \
-    (void)err;                                                                           \
-    return &tn_module_##name_;                                                           \
-  }                                                                                      \
+#define TN_PLUGIN(name_, id_, slot_, version_, vendor_, license_, desc_)                                             \
+  TN_NOTE(name_, id_, slot_);                                                                                        \
+  static const tn_desc *const tn_descs_##name_[] = { &desc_ };                                                       \
+  static const tn_module tn_module_##name_ = { sizeof(tn_module), TN_ABI_MAJOR, TN_ABI_MINOR, 1, #name_, version_,   \
+                                               vendor_, license_, __VERSION__, tn_descs_##name_, NULL };             \
+  const tn_module *tn_module_v0(const tn_host *host, tn_err *err)                                                    \
+  {                                                                                                                  \
+    (void)host;                                                                                                      \
+    (void)err;                                                                                                       \
+    return &tn_module_##name_;                                                                                       \
+  }                                                                                                                  \
   static_assert(sizeof(tn_module) == 72, "one module")
 
 #ifdef __cplusplus
