@@ -76,12 +76,15 @@ static bool add(const tn_loader *l, uint32_t slot, const char *folder, const cha
   return false;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
-
-static int is_so(const struct dirent *e)
+static int by_name(const void *a, const void *b)
 {
-  size_t n = strlen(e->d_name);
-  return n > 3 && e->d_name[0] != '.' && strcmp(e->d_name + n - 3, ".so") == 0;
+  return strcmp(((const tn_found *)a)->name, ((const tn_found *)b)->name);
+}
+
+static bool is_so(const char *name)
+{
+  size_t n = strlen(name);
+  return n > 3 && name[0] != '.' && strcmp(name + n - 3, ".so") == 0;
 }
 
 /* The .so files of one slot's folder, by name. A folder that is not there is no error. */
@@ -90,20 +93,17 @@ static tn_status scan_folder(const tn_loader *l, uint32_t slot, const char *dir,
 {
   char *folder = tn_asprintf("%s/%s", dir, tn_slot_name(slot));
   if (!folder) return tn_fail(err, TN_E_NOMEM, "no memory to list the plugins");
-  struct dirent **entries = NULL;
-  int n = scandir(folder, &entries, is_so, by_name);
-  tn_status st = TN_OK;
-  if (n < 0 && errno == ENOMEM)
-    st = TN_E_NOMEM;
-  else if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+  DIR *d = opendir(folder);
+  if (!d && errno != ENOENT && errno != ENOTDIR)
     tn_loader_log(l, TN_LOG_WARN, "%s: cannot be listed: %s", folder, strerror(errno));
-  for (int i = 0; i < n; i++) {
-    if (st == TN_OK && !add(l, slot, folder, entries[i]->d_name, full, list)) st = TN_E_NOMEM;
-    free(entries[i]);
-  }
-  free(entries);
+  size_t begin = list->n;
+  bool ok = true;
+  for (struct dirent *e = d ? readdir(d) : NULL; e && ok; e = readdir(d))
+    if (is_so(e->d_name)) ok = add(l, slot, folder, e->d_name, full, list);
+  if (d) closedir(d);
+  if (list->n > begin) qsort(list->at + begin, list->n - begin, sizeof *list->at, by_name);
   free(folder);
-  return st == TN_OK ? TN_OK : tn_fail(err, st, "no memory to list the plugins");
+  return ok ? TN_OK : tn_fail(err, TN_E_NOMEM, "no memory to list the plugins");
 }
 
 static tn_status scan(const tn_loader *l, bool full, tn_found_list *out, tn_err *err)

@@ -1,6 +1,7 @@
 /* search: where plugin files are looked for, in which order, and what is said when there is none. */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,15 +43,23 @@ static tn_status add_list(tn_loader *l, const char *list, tn_err *err)
   return l->ignored.failed ? tn_fail(err, TN_E_NOMEM, "no memory for the plugin search path") : TN_OK;
 }
 
-/* Folder of this process's executable, symbolic links resolved; free with free(). */
-static char *exe_dir(void)
+/* The folder above the one that this process's executable is in, symbolic links resolved: "/usr" for /usr/bin/tenon.
+ * *out is to be freed with free(). */
+static tn_status prefix(const tn_loader_cfg *cfg, char **out, tn_err *err)
 {
   char path[PATH_MAX];
-  ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (n <= 0) return NULL;
-  path[n] = '\0';
+  if (cfg->exe_dir) {
+    snprintf(path, sizeof path, "%s", cfg->exe_dir);
+  } else {
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0) return tn_fail(err, TN_E_IO, "cannot find the folder of the executable: %s", strerror(errno));
+    path[n] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash) *slash = '\0';
+  }
   char *slash = strrchr(path, '/');
-  return slash ? tn_strndup(path, (size_t)(slash - path)) : NULL;
+  *out = tn_strndup(path, slash ? (size_t)(slash - path) : 0);
+  return *out ? TN_OK : tn_fail(err, TN_E_NOMEM, "no memory for the plugin search path");
 }
 
 tn_status tn_loader_dirs_init(tn_loader *l, const tn_loader_cfg *cfg, tn_err *err)
@@ -63,12 +72,11 @@ tn_status tn_loader_dirs_init(tn_loader *l, const tn_loader_cfg *cfg, tn_err *er
   }
   tn_status st = list ? add_list(l, list, err) : TN_OK;
   if (st != TN_OK) return st;
-  char *exe = cfg->exe_dir ? tn_strdup(cfg->exe_dir) : exe_dir();
-  if (!exe) return tn_fail(err, TN_E_IO, "cannot find the folder of the executable: %s", strerror(errno));
-  char *slash = strrchr(exe, '/');
-  if (slash) *slash = '\0'; /* the folder above */
-  char *beside = tn_asprintf("%s/lib/tenon", exe);
-  free(exe);
+  char *above = NULL;
+  st = prefix(cfg, &above, err);
+  if (st != TN_OK) return st;
+  char *beside = tn_asprintf("%s/lib/tenon", above);
+  free(above);
   st = add_dir(l, beside, "executable", err);
   const char *lib = cfg->lib_dir ? cfg->lib_dir : TN_PLUGIN_DIR;
   if (st == TN_OK && *lib) st = add_dir(l, tn_strdup(lib), "installation", err);
@@ -79,14 +87,15 @@ tn_status tn_loader_dirs_init(tn_loader *l, const tn_loader_cfg *cfg, tn_err *er
 static tn_status canonical(const char *file, char **path, tn_err *err)
 {
   struct stat st;
+  char real[PATH_MAX];
   if (stat(file, &st) != 0) {
     bool none = errno == ENOENT || errno == ENOTDIR;
     return tn_fail(err, none ? TN_E_ARG : TN_E_IO, "%s: %s", file, strerror(errno));
   }
   if (!S_ISREG(st.st_mode)) return tn_fail(err, TN_E_IO, "%s: not a regular file", file);
-  *path = realpath(file, NULL);
-  if (*path) return TN_OK;
-  return tn_fail(err, errno == ENOMEM ? TN_E_NOMEM : TN_E_IO, "%s: %s", file, strerror(errno));
+  if (!realpath(file, real)) return tn_fail(err, TN_E_IO, "%s: %s", file, strerror(errno));
+  *path = tn_strdup(real);
+  return *path ? TN_OK : tn_fail(err, TN_E_NOMEM, "%s: no memory for the path", file);
 }
 
 /* "eviction plugin 'h20' not found", the nearest name, and every file tried. */
