@@ -167,8 +167,6 @@ static const char *const provides[] = {"attn.mask/1",
                                        "weight.table/1",
                                        "run.range/1",
                                        NULL};
-static const char *const none[] = {NULL};
-static const tn_param *const params[] = {NULL};
 static const char *const counters[] = {
     [REF_N_RUNS] = "runs", [REF_N_RECORDS] = "records", [REF_N_ROWS] = "rows", [REF_N_MOVED] = "entries_moved", NULL};
 
@@ -179,36 +177,12 @@ static const tn_desc desc = {
     .flags = TN_F_DETERMINISTIC | TN_F_EXACT,
     .id = "org.tenon.ref",
     .name = "ref",
-    .version = "0.1.0",
+    .version = "1.0.0",
     .summary = "every operation in the plainest way, double accumulation: the oracle",
     .provides = provides,
-    .needs = none,
-    .conflicts = none,
-    .params = params,
     .counters = counters,
     .create = create,
     .destroy = destroy,
     .vtable = &vtable,
 };
-static const tn_desc *const descs[] = {&desc};
-static const tn_module module = {
-    .struct_size = sizeof(tn_module),
-    .abi_major = TN_ABI_MAJOR,
-    .abi_minor = TN_ABI_MINOR,
-    .n_desc = 1,
-    .name = "ref",
-    .version = "0.1.0",
-    .vendor = "Tenon",
-    .license = "Apache-2.0",
-    .build = "",
-    .desc = descs,
-};
-
-TN_NOTE(ref, "org.tenon.ref", TN_SLOT_BACKEND);
-
-const tn_module *tn_module_v0(const tn_host *host, tn_err *err)
-{
-  (void)host;
-  (void)err;
-  return &module;
-}
+TN_PLUGIN(ref, "org.tenon.ref", TN_SLOT_BACKEND, "1.0.0", "Tenon", "Apache-2.0", desc);
