@@ -1,4 +1,5 @@
 /* parts: the plugin and the options of every key; see compose.h. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,7 @@ static char *absolute(const tn_config_entry *e)
 {
   char *path = tn_path_from(e->dir, e->value);
   if (!path || path[0] == '/') return path;
-  char *cwd = getcwd(NULL, 0), *whole = cwd ? tn_asprintf("%s/%s", cwd, path) : NULL;
-  free(cwd);
+  char cwd[PATH_MAX], *whole = getcwd(cwd, sizeof cwd) ? tn_asprintf("%s/%s", cwd, path) : NULL;
   free(path);
   return whole;
 }

@@ -1,4 +1,6 @@
 /* config_load: files and their includes; see config.h. */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +20,14 @@ static tn_status read_file(const tn_config *c, const char *path, char **id, char
   if (c->fs.read) return c->fs.read(c->fs.ctx, path, id, bytes, n, err);
   tn_status st = tn_file_read(path, TN_CONFIG_MAX_FILE, bytes, n, err);
   if (st) return st;
-  *id = realpath(path, NULL);
+  char canonical[PATH_MAX];
+  bool found = realpath(path, canonical) != NULL;
+  *id = found ? tn_strdup(canonical) : NULL;
   if (*id) return TN_OK;
   free(*bytes);
   *bytes = NULL;
-  return tn_fail(err, TN_E_IO, "%s: its canonical path cannot be found", path);
+  if (found) return tn_fail(err, TN_E_NOMEM, "no memory for the configuration");
+  return tn_fail(err, TN_E_IO, "%s: its canonical path cannot be found: %s", path, strerror(errno));
 }
 
 static char *dir_of(const char *path)
@@ -57,6 +62,7 @@ static tn_status met(const tn_config *c, size_t i, const char *path, tn_err *err
 /* load of a path made by tn_path_from; *missing: there is no such file. */
 static tn_status load_from(tn_config *c, const char *dir, const char *name, uint32_t depth, bool *missing, tn_err *err)
 {
+  *missing = false;
   size_t n_sources = c->n_sources;
   char *path = tn_path_from(dir, name);
   if (!path) return tn_fail(err, TN_E_NOMEM, "no memory for the configuration");
@@ -133,6 +139,10 @@ static tn_status load(tn_config *c, char *path, uint32_t depth, tn_err *err)
     goto out;
   }
   tn_config_source src = {.path = path, .id = id, .dir = dir_of(path), .depth = depth};
+  if (!src.dir) {
+    st = tn_fail(err, TN_E_NOMEM, "no memory for the configuration");
+    goto out;
+  }
   path = NULL;
   id = NULL;
   st = parse(c, src, bytes, n, err);

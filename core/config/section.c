@@ -80,7 +80,10 @@ tn_status tn_section_read(const char *section, uint32_t *kind, uint32_t *slot, t
   if (tn_host_section_find(section)) return TN_OK;
   *kind = TN_SECTION_PLUGIN;
   char head[TN_INI_MAX_NAME + 1];
-  snprintf(head, sizeof head, "%.*s", (int)strcspn(section, "."), section);
+  size_t n = strcspn(section, ".");
+  if (n >= sizeof head) n = sizeof head - 1;
+  memcpy(head, section, n);
+  head[n] = '\0';
   *slot = tn_slot_by_name(head);
   if (!*slot) return unknown(section, head, err);
   tn_str name, key;

@@ -1,6 +1,7 @@
 /* memfs: see memfs.h. */
 #include "support/memfs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static tn_status memfs_read(void *ctx, const char *path, char **id, char **bytes, size_t *n, tn_err *err)
@@ -12,7 +13,11 @@ static tn_status memfs_read(void *ctx, const char *path, char **id, char **bytes
     *id = tn_strdup(path);
     *n = strlen(m->files[i].text);
     *bytes = tn_strdup(m->files[i].text);
-    return TN_OK;
+    if (*id && *bytes) return TN_OK;
+    free(*id);
+    free(*bytes);
+    *id = *bytes = NULL;
+    return tn_fail(err, TN_E_NOMEM, "%s: no memory", path);
   }
   return tn_fail(err, TN_E_IO, "%s: cannot be opened: No such file or directory", path);
 }
