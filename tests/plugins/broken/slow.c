@@ -2,7 +2,7 @@
 #define NAME "slow"
 #include <time.h>
 #define ENTRY_BODY                          \
-  const struct timespec t = {0, 150000000}; \
+  const struct timespec t = {0, 120000000}; \
   nanosleep(&t, 0);                         \
   return &module;
 #include "base.h"
