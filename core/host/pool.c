@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define MAX_WORKERS 256u
-#define SPIN_PARK 20000  /* pauses before a worker sleeps, about 50 us */
+#define SPIN_PARK 20000  /* pauses before a worker without a gang sleeps, about 0.5 ms */
 #define SPIN_YIELD 2000  /* pauses before a waiting thread yields: longer than any fair wait, about 50 us */
 #define SPIN_CROWDED 100 /* the same with more workers than CPUs */
 
@@ -59,7 +59,8 @@ static unsigned await_gang(tn_pool *p, unsigned seen)
   for (int i = 0; i < SPIN_PARK; i++) {
     now = atomic_load_explicit(&p->epoch, memory_order_acquire);
     if (now != seen) return now;
-    spin(p, &spins);
+    relax();
+    if (p->crowded && ++spins % SPIN_CROWDED == 0) sched_yield();
   }
   pthread_mutex_lock(&p->lock);
   atomic_fetch_add(&p->asleep, 1);

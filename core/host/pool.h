@@ -1,7 +1,7 @@
 /* pool: the engine's compute threads. Created once; gang run with a barrier; spins, then parks.
  *
  * A pool belongs to one engine (or one rank of it). tn_pool_gang may be called by one thread at a time. Workers spin
- * for about 50 microseconds after a gang and then sleep, so an idle engine burns no core and a decode loop pays no
+ * for about half a millisecond after a gang and then sleep, so an idle engine burns no core and a decode loop pays no
  * wake-up. Inside a gang nothing is locked, and a thread that waits longer than 50 microseconds (the CPU that the other
  * needs is taken) yields its own. */
 #ifndef TN_CORE_HOST_POOL_H

@@ -31,7 +31,7 @@ static double cos_kernel(double r)
 
 void tn_sincos(double x, double *s, double *c)
 {
-  /* pi/2 in parts of 33 bits: k times a part is exact for k < 2^20. */
+  /* pi/2 in parts of 31 and 32 bits and a rest: k p1 is exact for k < 2^22, and so is what x leaves of it. */
   const double p1 = 1.57079632673412561417e+00, p2 = 6.07710050630396597660e-11, p3 = 2.02226624879595063154e-21;
   double k = nearbyint(x * 6.36619772367581382433e-01);
   double r = ((x - k * p1) - k * p2) - k * p3;
