@@ -45,7 +45,10 @@ static char *slurp(const char *path)
 /* The first line in which the two differ, from each. */
 static void first_difference(const char *a, const char *b, char out[256])
 {
-  while (*a && *a == *b) a++, b++;
+  size_t i = 0, line = 0;
+  for (; a[i] && a[i] == b[i]; i++)
+    if (a[i] == '\n') line = i + 1;
+  a += line, b += line;
   snprintf(out, 256, "is '%.*s', was '%.*s'", (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
 }
 
