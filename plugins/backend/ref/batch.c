@@ -84,10 +84,11 @@ tn_status tn_ref_view_check(const ref_call *c)
     const uint32_t group = c->heads[h].group;
     const ref_group *g = &kv->groups[group];
     if (h && group == c->heads[h - 1].group) continue;
-    for (int64_t first = 0; first < b->n_rows; first = tn_ref_same_seq(b, first)) {
+    for (int64_t first = 0, last; first < b->n_rows; first = last) {
+      last = tn_ref_same_seq(b, first);
       const tn_seq_view *s = b->seqs[b->seq[first]];
       if (group >= s->n_groups || !tn_ref_view_ok(kv, g, s->kv[group])) return TN_E_ARG;
-      for (int64_t r = first; r < tn_ref_same_seq(b, first); r++) {
+      for (int64_t r = first; r < last; r++) {
         if (!entries_ok(kv, g, s->kv[group], b, r, c->op->kind != TN_OP_KV_WRITE)) return TN_E_ARG;
       }
       if (c->op->kind == TN_OP_ATTEND && g->keys == TN_KEYS_RAW && (!s->kv[group]->cos || !s->kv[group]->sin)) {
