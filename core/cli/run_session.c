@@ -195,6 +195,9 @@ static void print_times(const session *s)
     fprintf(stderr, "draft acceptance rate = %.5f (%5llu accepted / %5llu generated)\n",
             (double)s->n_accepted / (double)s->n_drafted, (unsigned long long)s->n_accepted,
             (unsigned long long)s->n_drafted);
+  char print[TN_FINGERPRINT_HEX + 1];
+  tn_composition_short(s->setup.composition, print);
+  fprintf(stderr, "     composition = %s\n", print);
   if (s->n_dropped > 0) fprintf(stderr, "eviction dropped %llu cache entries\n", (unsigned long long)s->n_dropped);
 }
 

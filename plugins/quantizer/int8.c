@@ -151,6 +151,7 @@ static const tn_quantizer_v1 vtable = {
     .struct_size = sizeof vtable, .take = take, .encode = encode, .kv_layout = kv_layout};
 
 static const char *const provides[] = {"q.weights/1", "q.kv/1", NULL};
+static const char *const needs[] = {"weight.affine/1", "kv.layouts/1", NULL};
 static const char *const counters[] = {"rows_encoded", "kv_layouts", NULL};
 
 static const tn_desc desc = {.struct_size = sizeof desc,
@@ -162,6 +163,7 @@ static const tn_desc desc = {.struct_size = sizeof desc,
                              .version = "1.0.0",
                              .summary = "round to nearest in 8 bits, for weights and KV",
                              .provides = provides,
+                             .needs = needs,
                              .params = params,
                              .counters = counters,
                              .validate = validate,

@@ -41,13 +41,20 @@ static void on_finish(void *ctx, const tn_seq *s, uint32_t why, const char *msg)
 
 tn_status rig_try(const char *model, const char *const *sets, rig **out, tn_err *err)
 {
+  return rig_conf(model, NULL, sets, out, err);
+}
+
+tn_status rig_conf(const char *model, const char *conf, const char *const *sets, rig **out, tn_err *err)
+{
   size_t n = 0;
   while (sets && sets[n]) n++;
   rig *r = tn_zalloc(1, sizeof *r);
   *out = NULL;
   tn_loader_cfg cfg = {.path = TN_BUILD_DIR "/tests/plugins", .lib_dir = TN_BUILD_DIR "/lib/tenon"};
   tn_status st = tn_loader_new(&cfg, &r->loader, err);
-  tn_setup_args a = {.sets = sets,
+  tn_setup_args a = {.conf = &conf,
+                     .n_conf = conf != NULL,
+                     .sets = sets,
                      .n_sets = n,
                      .model = model,
                      .conf_dir = TN_SOURCE_DIR "/conf",

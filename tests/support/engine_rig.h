@@ -35,6 +35,9 @@ tn_status rig_try(const char *model, const char *const *sets, rig **out, tn_err 
 rig *rig_open(const char *model, const char *const *sets);
 void rig_close(rig *r);
 
+/* The same from an INI file in place of conf/default.ini. */
+tn_status rig_conf(const char *model, const char *conf, const char *const *sets, rig **out, tn_err *err);
+
 /* Path of a tiny model ("llama", "gemma3", ...), or of a real one; static. rig_real is NULL when the file is not there:
  * the test is then to be skipped with rig_skip. */
 const char *rig_tiny(const char *name);
