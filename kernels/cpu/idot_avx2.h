@@ -49,7 +49,12 @@ TNK_AI va va_load(const int8_t *p)
   memcpy(&x, p, sizeof x);
   return _mm256_set1_epi32(x);
 }
-TNK_AI vi vi_add(vi x, vi y) { return (vi){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
+TNK_AI vi vi_add(vi x, vi y)
+{
+  x = (vi){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
+  __asm__("" : "+x"(x.a), "+x"(x.b)); /* see vp_mla */
+  return x;
+}
 
 #ifdef TNK_VNNI
 enum { TNK_SIGNED8 = 0 };
@@ -68,7 +73,10 @@ TNK_AI vp vp_mul(vw w, va x) { return (vp){_mm256_maddubs_epi16(w.a, x), _mm256_
 TNK_AI vp vp_mla(vp c, vw w, va x)
 {
   const vp p = vp_mul(w, x);
-  return (vp){_mm256_add_epi16(c.a, p.a), _mm256_add_epi16(c.b, p.b)};
+  c = (vp){_mm256_add_epi16(c.a, p.a), _mm256_add_epi16(c.b, p.b)};
+  /* Add now: a compiler that reorders these sums keeps all products of a block, in memory. */
+  __asm__("" : "+x"(c.a), "+x"(c.b));
+  return c;
 }
 TNK_AI vi vi_of(vp c)
 {

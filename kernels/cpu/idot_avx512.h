@@ -32,7 +32,12 @@ TNK_AI va va_load(const int8_t *p)
   memcpy(&x, p, sizeof x);
   return _mm512_set1_epi32(x);
 }
-TNK_AI vi vi_add(vi x, vi y) { return (vi){_mm512_add_epi32(x.v, y.v)}; }
+TNK_AI vi vi_add(vi x, vi y)
+{
+  x.v = _mm512_add_epi32(x.v, y.v);
+  __asm__("" : "+v"(x.v)); /* see idot_avx2.h */
+  return x;
+}
 
 #ifdef TNK_VNNI
 enum { TNK_SIGNED8 = 0 };
@@ -45,7 +50,12 @@ TNK_AI vi vi_mul8(vw w, va x) { return vp_mul(w, x); }
 enum { TNK_SIGNED8 = 1 };
 #define TNK_CHAIN(bits) ((bits) <= 4 ? 8 : (bits) == 5 ? 4 : 2)
 TNK_AI vp vp_mul(vw w, va x) { return (vp){_mm512_maddubs_epi16(w.v, x)}; }
-TNK_AI vp vp_mla(vp c, vw w, va x) { return (vp){_mm512_add_epi16(c.v, _mm512_maddubs_epi16(w.v, x))}; }
+TNK_AI vp vp_mla(vp c, vw w, va x)
+{
+  c.v = _mm512_add_epi16(c.v, _mm512_maddubs_epi16(w.v, x));
+  __asm__("" : "+v"(c.v)); /* see idot_avx2.h */
+  return c;
+}
 TNK_AI vi vi_of(vp c) { return (vi){_mm512_madd_epi16(c.v, _mm512_set1_epi16(1))}; }
 TNK_AI vi vi_mul8(vw w, va x)
 {

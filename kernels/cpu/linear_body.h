@@ -36,8 +36,10 @@ TNK_AI vw line(const int bits, const uint8_t *p, int l)
   return w;
 }
 
+enum { WIDE = 0, PACKED = 1, IQ4 = 2 }; /* how codes are stored: bytes; bits of them; IQ4's four bits, bytes once looked up */
+
 /* Whole-number sums of lines [l0, l0 + n) of one block with the cells of `rows` rows. */
-TNK_AI void sums(const int bits, const int wide, const int rows, const int l0, const int n, const uint8_t *p,
+TNK_AI void sums(const int bits, const int stored, const int rows, const int l0, const int n, const uint8_t *p,
                  const tnk_cell *a, int64_t stride, vi *out)
 {
   const int chain = TNK_CHAIN(bits) < n ? TNK_CHAIN(bits) : n;
@@ -45,8 +47,8 @@ TNK_AI void sums(const int bits, const int wide, const int rows, const int l0, c
   TNK_UNROLL
   for (int j = 0; j < n; j++) {
     /* packed nibbles: take both halves of a stored line in turn */
-    const int l = n == 8 && !wide ? j / 2 + j % 2 * 4 : l0 + j;
-    const vw w = line(wide ? 8 : bits, p, l);
+    const int l = n == 8 && stored != WIDE ? j / 2 + j % 2 * 4 : l0 + j;
+    const vw w = stored == IQ4 ? vw_table(line(4, p, l), tnk_iq4_codes) : line(stored == WIDE ? 8 : bits, p, l);
     TNK_UNROLL
     for (int r = 0; r < rows; r++) {
       const va x = va_load(a[r * stride].q + 4 * l);
@@ -60,67 +62,69 @@ TNK_AI void sums(const int bits, const int wide, const int rows, const int l0, c
   }
 }
 
-/* The sum of linear.h's head comment over nb blocks. */
-TNK_AI void dot(const int bits, const int wide, const int halves, const int rows, const bool min, int64_t nb,
-                const uint8_t *p, const float *ws, const float *wm, const tnk_cell *a, int64_t stride, float *acc)
+/* One sum of one block, half h of `halves`, onto y: the three lines of linear.h's head comment. */
+TNK_AI void block(const int bits, const int stored, const int halves, const int rows, const bool min, const int h,
+                  const uint8_t *p, vf scale, vf offset, const tnk_cell *a, int64_t stride, vf *y)
 {
-  const int64_t block_bytes = (int64_t)tnk_lines(wide ? 8 : (uint32_t)bits) * TNK_LINE;
-  const int shift = bits == 8 ? 7 : bits - 1;
-  vf y[TNK_ROWS];
+  vi t[TNK_ROWS];
+  sums(bits, stored, rows, h * 4, 8 / halves, p, a, stride, t);
+  TNK_UNROLL
+  for (int r = 0; r < rows; r++) {
+    const tnk_cell *c = a + r * stride;
+    const int32_t sum = halves == 2 ? c->half[h] : c->sum;
+    if (bits == 8 && TNK_SIGNED8) {
+      if (min) t[r] = vi_add1(t[r], sum * 128);
+    } else if (!min) {
+      t[r] = vi_add1(t[r], -(sum * (1 << (bits - 1))));
+    }
+    y[r] = vf_fma(vf_of(t[r]), vf_mul(scale, vf_set1(c->s)), y[r]);
+    if (min) y[r] = vf_fma(offset, vf_set1(halves == 2 ? c->shalf[h] : c->ssum), y[r]);
+  }
+}
+
+TNK_AI void load_rows(const int rows, const float *acc, vf *y)
+{
   TNK_UNROLL
   for (int r = 0; r < rows; r++) y[r] = vf_load(acc + r * TNK_PANEL);
-  for (int64_t b = 0; b < nb; b++, p += block_bytes, a++) {
-    TNK_UNROLL
-    for (int h = 0; h < halves; h++) {
-      vi t[TNK_ROWS];
-      sums(bits, wide, rows, h * 4, 8 / halves, p, a, stride, t);
-      const vf scale = vf_load(ws), offset = min ? vf_load(wm) : scale;
-      TNK_UNROLL
-      for (int r = 0; r < rows; r++) {
-        const tnk_cell *c = a + r * stride;
-        const int32_t sum = halves == 2 ? c->half[h] : c->sum;
-        if (bits == 8 && TNK_SIGNED8) {
-          if (min) t[r] = vi_add1(t[r], sum * 128);
-        } else if (!min) {
-          t[r] = vi_add1(t[r], -(sum * (1 << shift)));
-        }
-        y[r] = vf_fma(vf_of(t[r]), vf_mul(scale, vf_set1(c->s)), y[r]);
-        if (min) y[r] = vf_fma(offset, vf_set1(halves == 2 ? c->shalf[h] : c->ssum), y[r]);
-      }
-      ws += TNK_PANEL;
-      wm += min ? TNK_PANEL : 0;
-    }
-  }
+}
+
+TNK_AI void store_rows(const int rows, float *acc, const vf *y)
+{
   TNK_UNROLL
   for (int r = 0; r < rows; r++) vf_store(acc + r * TNK_PANEL, y[r]);
 }
 
-#define TNK_DOT(name, bits, wide, halves, rows)                                                                      \
-  static void name(int64_t nb, const uint8_t *lines, const float *ws, const float *wm, const tnk_cell *a,            \
-                   int64_t stride, float *acc)                                                                       \
-  {                                                                                                                  \
-    if (wm) dot(bits, wide, halves, rows, true, nb, lines, ws, wm, a, stride, acc);                                  \
-    else dot(bits, wide, halves, rows, false, nb, lines, ws, ws, a, stride, acc);                                    \
-  }
-#define TNK_PACKED(bits)                                                                                             \
-  TNK_DOT(packed_##bits##_1, bits, 0, 1, 1)                                                                          \
-  TNK_DOT(packed_##bits##_2, bits, 0, 2, 1)
-#define TNK_DOTS(bits, halves)                                                                                       \
-  TNK_DOT(dot_##bits##_##halves##_1, bits, 1, halves, 1)                                                             \
-  TNK_DOT(dot_##bits##_##halves##_2, bits, 1, halves, 2)                                                             \
-  TNK_DOT(dot_##bits##_##halves##_3, bits, 1, halves, 3)                                                             \
-  TNK_DOT(dot_##bits##_##halves##_4, bits, 1, halves, 4)
-#define TNK_DOT_ROW(bits, halves)                                                                                    \
-  {                                                                                                                  \
-    dot_##bits##_##halves##_1, dot_##bits##_##halves##_2, dot_##bits##_##halves##_3, dot_##bits##_##halves##_4       \
-  }
+/* ---------------------------------------------------------------- expanded chunks */
 
-TNK_PACKED(1)
-TNK_PACKED(2)
-TNK_PACKED(3)
-TNK_PACKED(4)
-TNK_PACKED(5)
-TNK_PACKED(6)
+TNK_AI void dot(const int bits, const int halves, const int rows, const bool min, int64_t nb, const tnk_chunk *w,
+                const tnk_cell *a, int64_t stride, float *acc)
+{
+  const float *ws = w->ws[0], *wm = w->wm[0];
+  vf y[TNK_ROWS];
+  load_rows(rows, acc, y);
+  for (int64_t b = 0; b < nb; b++, a++) {
+    TNK_UNROLL
+    for (int h = 0; h < halves; h++, ws += TNK_PANEL, wm += TNK_PANEL) {
+      const vf scale = vf_load(ws), offset = min ? vf_load(wm) : scale;
+      block(bits, WIDE, halves, rows, min, h, w->code[b][0], scale, offset, a, stride, y);
+    }
+  }
+  store_rows(rows, acc, y);
+}
+
+#define TNK_DOT(bits, halves, rows)                                                                                   \
+  static void dot_##bits##_##halves##_##rows(int64_t nb, const tnk_chunk *w, const tnk_cell *a, int64_t stride,       \
+                                             float *acc)                                                              \
+  {                                                                                                                   \
+    if (w->min) dot(bits, halves, rows, true, nb, w, a, stride, acc);                                                 \
+    else dot(bits, halves, rows, false, nb, w, a, stride, acc);                                                       \
+  }
+#define TNK_DOTS(bits, halves)                                                                                        \
+  TNK_DOT(bits, halves, 1) TNK_DOT(bits, halves, 2) TNK_DOT(bits, halves, 3) TNK_DOT(bits, halves, 4)
+#define TNK_DOT_ROW(bits, halves)                                                                                     \
+  {                                                                                                                   \
+    dot_##bits##_##halves##_1, dot_##bits##_##halves##_2, dot_##bits##_##halves##_3, dot_##bits##_##halves##_4        \
+  }
 TNK_DOTS(4, 1)
 TNK_DOTS(4, 2)
 TNK_DOTS(5, 1)
@@ -130,53 +134,7 @@ TNK_DOTS(6, 2)
 TNK_DOTS(8, 1)
 TNK_DOTS(8, 2)
 
-TNK_AI void fdot(const int rows, int64_t n, const float *w, const float *x, int64_t stride, float *acc)
-{
-  vf y[TNK_ROWS];
-  TNK_UNROLL
-  for (int r = 0; r < rows; r++) y[r] = vf_load(acc + r * TNK_PANEL);
-  for (int64_t k = 0; k < n; k++) {
-    const vf c = vf_load(w + k * TNK_PANEL);
-    TNK_UNROLL
-    for (int r = 0; r < rows; r++) y[r] = vf_fma(vf_set1(x[r * stride + k]), c, y[r]);
-  }
-  TNK_UNROLL
-  for (int r = 0; r < rows; r++) vf_store(acc + r * TNK_PANEL, y[r]);
-}
-#define TNK_FDOT(name, rows)                                                                                         \
-  static void name(int64_t n, const float *w, const float *x, int64_t stride, float *acc)                            \
-  {                                                                                                                  \
-    fdot(rows, n, w, x, stride, acc);                                                                                \
-  }
-TNK_FDOT(fdot_1, 1)
-TNK_FDOT(fdot_2, 2)
-TNK_FDOT(fdot_3, 3)
-TNK_FDOT(fdot_4, 4)
-
-/* add: what moves the zero point to the 8 of 4 bits, where there are fewer. */
-TNK_AI void widen(const int bits, const int add, int64_t nb, const uint8_t *p, uint8_t *out)
-{
-  for (int64_t b = 0; b < nb; b++, p += tnk_lines((uint32_t)bits) * TNK_LINE) {
-    TNK_UNROLL
-    for (int l = 0; l < 8; l++, out += TNK_LINE) vw_store(out, vw_add(line(bits, p, l), add));
-  }
-}
-
-static void codes(const tnk_fmt *f, int64_t nb, const uint8_t *p, uint8_t *out)
-{
-  const bool zero = f->offset == TNK_O_ZERO;
-  switch (f->bits) {
-    case 1: widen(1, zero ? 7 : 0, nb, p, out); break;
-    case 2: widen(2, zero ? 6 : 0, nb, p, out); break;
-    case 3: widen(3, zero ? 4 : 0, nb, p, out); break;
-    case 4: widen(4, 0, nb, p, out); break;
-    case 5: widen(5, 0, nb, p, out); break;
-    case 6: widen(6, 0, nb, p, out); break;
-    default: widen(8, 0, nb, p, out); break;
-  }
-  if (!f->iq4) return;
-  for (int64_t i = 0; i < nb * 8; i++, out += TNK_LINE) vw_store(out, vw_table(vw_load(out), tnk_iq4_codes));
-}
+/* ---------------------------------------------------------------- scales */
 
 TNK_AI vf number16(uint32_t scale, const uint8_t *p)
 {
@@ -193,7 +151,7 @@ TNK_AI void group_scale(const tnk_fmt *f, const tnk_rec *at, const uint8_t *rec,
   const uint32_t wide = TNK_PANEL * tnk_scale_bytes(f->scale);
   const vf zero = vf_set1(0.0f);
   if (f->sub == TNK_SUB_NONE) {
-    *s = number16(f->scale, rec + at->scales + g * wide);
+    *s = *m = number16(f->scale, rec + at->scales + g * wide);
     if (f->offset == TNK_O_ZERO) return;
     *m = number16(f->scale, rec + at->offsets + g * wide);
     if (f->offset == TNK_O_INT) *m = vf_sub(zero, vf_mul(*s, *m));
@@ -210,37 +168,157 @@ TNK_AI void group_scale(const tnk_fmt *f, const tnk_rec *at, const uint8_t *rec,
     v = hi;
   }
   const vf d = number16(f->scale, rec + at->d);
-  *s = vf_mul(d, f->sub == TNK_SUB_I8 ? vf_load_i8((const int8_t *)u) : vf_load_u8(u));
+  *s = *m = vf_mul(d, f->sub == TNK_SUB_I8 ? vf_load_i8((const int8_t *)u) : vf_load_u8(u));
   if (f->offset == TNK_O_ZERO) return;
   *m = vf_sub(zero, vf_mul(number16(f->scale, rec + at->dmin), vf_load_u8(v)));
 }
 
-static bool scales(const tnk_fmt *f, const uint8_t *rec, int64_t rec_nb, int64_t b0, int64_t nb, float *ws, float *wm)
+/* ---------------------------------------------------------------- panels as they are */
+
+/* Blocks [b0, b1) of one record of nb blocks. */
+TNK_AI void few_record(const tnk_fmt *f, const int rows, const uint8_t *rec, int64_t nb, int64_t b0, int64_t b1,
+                       const tnk_cell *a, int64_t stride, vf *y)
 {
-  const tnk_rec at = tnk_record(f, rec_nb);
-  const int halves = tnk_halves(f);
-  int64_t last = -1;
-  vf s = vf_set1(0.0f), m = s;
-  for (int64_t i = b0 * halves; i < (b0 + nb) * halves; i++, ws += TNK_PANEL, wm += TNK_PANEL) {
-    const int64_t g = i * (2 / halves) / f->group16;
-    if (g != last) group_scale(f, &at, rec, g, &s, &m);
-    last = g;
-    vf_store(ws, s);
-    if (f->offset != TNK_O_ZERO) vf_store(wm, m);
+  const tnk_rec at = tnk_record(f, nb);
+  const int halves = f->group16 & 1 ? 2 : 1;
+  const size_t block_bytes = tnk_lines(f->bits) * TNK_LINE;
+  for (int64_t b = b0; b < b1; b++, a++) {
+    TNK_UNROLL
+    for (int h = 0; h < halves; h++) {
+      vf s, m;
+      group_scale(f, &at, rec, (2 * b + h) / f->group16, &s, &m);
+      block(f->iq4 ? 8 : f->bits, f->iq4 ? IQ4 : PACKED, halves, rows, f->offset != TNK_O_ZERO,
+            h, rec + (size_t)b * block_bytes, s, m, a, stride, y);
+    }
   }
-  return f->offset != TNK_O_ZERO;
 }
 
-static void floats(const tnk_fmt *f, int64_t nb, const uint8_t *code, const float *ws, const float *wm, float *out)
+TNK_AI void few(const tnk_fmt *f, const int rows, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end,
+                const tnk_cell *a, int64_t stride, float *acc)
 {
-  const int halves = tnk_halves(f);
-  const vf zero = vf_set1(f->iq4 || f->bits == 8 ? 128.0f : (float)(1 << ((f->bits > 4 ? f->bits : 4) - 1)));
-  for (int64_t l = 0; l < nb * 8; l++, code += TNK_LINE) {
+  const int64_t per = f->rec_blocks;
+  const size_t full = tnk_record(f, per).bytes;
+  vf y[TNK_ROWS];
+  load_rows(rows, acc, y);
+  for (int64_t b = begin; b < end;) {
+    const int64_t index = b / per, b0 = b % per;
+    const uint8_t *rec = panel + (size_t)index * full;
+    if (b0 == 0 && end - b >= per) {
+      few_record(f, rows, rec, per, 0, per, a + b, stride, y);
+      b += per;
+      continue;
+    }
+    const int64_t nb = blocks - index * per < per ? blocks - index * per : per;
+    const int64_t b1 = nb < end - index * per ? nb : end - index * per;
+    few_record(f, rows, rec, nb, b0, b1, a + b, stride, y);
+    b += b1 - b0;
+  }
+  store_rows(rows, acc, y);
+}
+
+/* ---------------------------------------------------------------- expanding */
+
+/* add: what moves the zero point to the 8 of 4 bits, where there are fewer. */
+TNK_AI void widen(const int bits, const int add, const uint8_t *p, uint8_t *out)
+{
+  TNK_UNROLL
+  for (int l = 0; l < 8; l++) vw_store(out + l * TNK_LINE, vw_add(line(bits, p, l), add));
+}
+
+TNK_AI void widen_any(const tnk_fmt *f, const uint8_t *p, uint8_t *out)
+{
+  const bool zero = f->offset == TNK_O_ZERO;
+  switch (f->bits) {
+    case 1: widen(1, zero ? 7 : 0, p, out); break;
+    case 2: widen(2, zero ? 6 : 0, p, out); break;
+    case 3: widen(3, zero ? 4 : 0, p, out); break;
+    case 4: widen(4, 0, p, out); break;
+    case 5: widen(5, 0, p, out); break;
+    case 6: widen(6, 0, p, out); break;
+    default: widen(8, 0, p, out); break;
+  }
+  for (int l = 0; f->iq4 && l < 8; l++) vw_store(out + l * TNK_LINE, vw_table(vw_load(out + l * TNK_LINE), tnk_iq4_codes));
+}
+
+TNK_AI void fill(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb, tnk_chunk *w)
+{
+  const int64_t per = f->rec_blocks, halves = tnk_halves(f);
+  const size_t full = tnk_record(f, per).bytes, block_bytes = tnk_lines(f->bits) * TNK_LINE;
+  float *ws = w->ws[0], *wm = w->wm[0];
+  w->min = f->offset != TNK_O_ZERO;
+  for (int64_t i = 0; i < nb; i++) {
+    const int64_t index = (begin + i) / per, b = (begin + i) % per, left = blocks - index * per;
+    const uint8_t *rec = panel + (size_t)index * full;
+    const tnk_rec at = tnk_record(f, left < per ? left : per);
+    widen_any(f, rec + (size_t)b * block_bytes, w->code[i][0]);
+    for (int h = 0; h < halves; h++, ws += TNK_PANEL, wm += TNK_PANEL) {
+      vf s, m;
+      group_scale(f, &at, rec, (2 * b + h) / f->group16, &s, &m);
+      vf_store(ws, s);
+      if (w->min) vf_store(wm, m);
+    }
+  }
+}
+
+#define TNK_FORMAT(dtype, ...)                                                                                        \
+  static const tnk_fmt fmt_##dtype = {__VA_ARGS__};                                                                   \
+  static void few1_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a,       \
+                           int64_t stride, float *acc)                                                                \
+  {                                                                                                                   \
+    few(&fmt_##dtype, 1, panel, blocks, begin, end, a, stride, acc);                                                  \
+  }                                                                                                                   \
+  static void few2_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a,       \
+                           int64_t stride, float *acc)                                                                \
+  {                                                                                                                   \
+    few(&fmt_##dtype, 2, panel, blocks, begin, end, a, stride, acc);                                                  \
+  }                                                                                                                   \
+  static void fill_##dtype(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb,         \
+                           tnk_chunk *w)                                                                              \
+  {                                                                                                                   \
+    (void)f;                                                                                                          \
+    fill(&fmt_##dtype, panel, blocks, begin, nb, w);                                                                  \
+  }
+TNK_FORMATS(TNK_FORMAT)
+#undef TNK_FORMAT
+
+static void fill_any(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb, tnk_chunk *w)
+{
+  fill(f, panel, blocks, begin, nb, w);
+}
+
+/* ---------------------------------------------------------------- f32 */
+
+TNK_AI void fdot(const int rows, int64_t n, const float *w, const float *x, int64_t stride, float *acc)
+{
+  vf y[TNK_ROWS];
+  load_rows(rows, acc, y);
+  for (int64_t k = 0; k < n; k++) {
+    const vf c = vf_load(w + k * TNK_PANEL);
+    TNK_UNROLL
+    for (int r = 0; r < rows; r++) y[r] = vf_fma(vf_set1(x[r * stride + k]), c, y[r]);
+  }
+  store_rows(rows, acc, y);
+}
+#define TNK_FDOT(rows)                                                                                                \
+  static void fdot_##rows(int64_t n, const float *w, const float *x, int64_t stride, float *acc)                      \
+  {                                                                                                                   \
+    fdot(rows, n, w, x, stride, acc);                                                                                 \
+  }
+TNK_FDOT(1)
+TNK_FDOT(2)
+TNK_FDOT(3)
+TNK_FDOT(4)
+
+static void floats(const tnk_fmt *f, int64_t nb, const tnk_chunk *w, float *out)
+{
+  const int halves = tnk_halves(f), bits = f->bits > 4 ? f->bits : 4;
+  const vf zero = vf_set1(f->iq4 ? 128.0f : (float)(1 << (bits - 1)));
+  for (int64_t l = 0; l < nb * 8; l++) {
     const int64_t g = halves == 2 ? l / 4 : l / 8;
-    const vf s = vf_load(ws + g * TNK_PANEL);
+    const vf s = vf_load(w->ws[g]);
     for (int b = 0; b < 4; b++, out += TNK_PANEL) {
-      const vf q = vf_byte(code, b);
-      vf_store(out, wm ? vf_add(vf_mul(s, q), vf_load(wm + g * TNK_PANEL)) : vf_mul(s, vf_sub(q, zero)));
+      const vf q = vf_byte(w->code[l / 8][l % 8], b);
+      vf_store(out, w->min ? vf_add(vf_mul(s, q), vf_load(w->wm[g])) : vf_mul(s, vf_sub(q, zero)));
     }
   }
 }
@@ -251,16 +329,32 @@ static void numbers(uint32_t scale, int64_t n, const uint8_t *src, float *out)
   for (int64_t k = 0; k < n; k++) vf_store(out + k * TNK_PANEL, number16(scale, src + k * wide));
 }
 
+static void join(int64_t rows, uint32_t segments, const float *part, const float *bias, const float *plus,
+                 int64_t plus_stride, float *y, int64_t y_stride, int64_t lanes)
+{
+  const vf b = bias ? vf_load_n(bias, lanes) : vf_set1(0.0f);
+  for (int64_t r = 0; r < rows; r++, part += TNK_PANEL, y += y_stride) {
+    vf s = vf_load(part);
+    for (uint32_t i = 1; i < segments; i++) s = vf_add(s, vf_load(part + (int64_t)i * rows * TNK_PANEL));
+    if (bias) s = vf_add(s, b);
+    if (plus) s = vf_add(s, vf_load_n(plus + r * plus_stride, lanes));
+    vf_store_n(y, s, lanes);
+  }
+}
+
 const tnk_linear_kernels TNK_NAME(tnk_linear) = {
+#define TNK_FORMAT(dtype, ...) {few1_##dtype, few2_##dtype},
+  .few = {TNK_FORMATS(TNK_FORMAT)},
+#undef TNK_FORMAT
+#define TNK_FORMAT(dtype, ...) fill_##dtype,
+  .fill = {TNK_FORMATS(TNK_FORMAT) fill_any},
+#undef TNK_FORMAT
   .dot = {{TNK_DOT_ROW(4, 1), TNK_DOT_ROW(4, 2)},
           {TNK_DOT_ROW(5, 1), TNK_DOT_ROW(5, 2)},
           {TNK_DOT_ROW(6, 1), TNK_DOT_ROW(6, 2)},
           {TNK_DOT_ROW(8, 1), TNK_DOT_ROW(8, 2)}},
-  .packed = {{packed_1_1, packed_1_2}, {packed_2_1, packed_2_2}, {packed_3_1, packed_3_2}, {packed_4_1, packed_4_2},
-             {packed_5_1, packed_5_2}, {packed_6_1, packed_6_2}, {NULL, NULL}, {dot_8_1_1, dot_8_2_1}},
   .fdot = {fdot_1, fdot_2, fdot_3, fdot_4},
-  .codes = codes,
-  .scales = scales,
   .floats = floats,
   .numbers = numbers,
+  .join = join,
 };

@@ -3,29 +3,14 @@
 
 #include <string.h>
 
-#include "../quant/dtype.h"
 #include "panel_int.h"
-
-tnk_rec tnk_record(const tnk_fmt *f, int64_t nb)
-{
-  const size_t lane = TNK_PANEL, wide = lane * tnk_scale_bytes(f->scale);
-  const size_t groups = (size_t)(2 * nb + f->group16 - 1) / f->group16;
-  const size_t one = f->sub == TNK_SUB_NONE ? wide : lane; /* bytes of a group's scales */
-  const bool offsets = f->offset != TNK_O_ZERO && f->sub != TNK_SUB_NIBBLES;
-  tnk_rec r;
-  r.scales = (size_t)nb * tnk_lines(f->bits) * TNK_LINE;
-  r.offsets = r.scales + groups * one;
-  r.d = r.offsets + (offsets ? groups * one : 0);
-  r.dmin = r.d + (f->sub == TNK_SUB_NONE ? 0 : wide);
-  r.bytes = r.dmin + (f->sub == TNK_SUB_NONE || f->offset == TNK_O_ZERO ? 0 : wide);
-  return r;
-}
 
 size_t tnk_panels_size(tnk_panels *p)
 {
   const tnk_fmt *f = &p->fmt;
   p->blocks = (p->k + TNK_BLOCK - 1) / TNK_BLOCK;
   p->panels = (p->n + TNK_PANEL - 1) / TNK_PANEL;
+  p->format = tnk_fmt_index(f);
   if (f->kind == TNK_MATRIX) {
     p->panel_bytes = (size_t)p->k * TNK_PANEL * sizeof(float);
     return (size_t)p->k * (size_t)p->n * sizeof(float);
@@ -43,33 +28,33 @@ size_t tnk_panels_size(tnk_panels *p)
 
 bool tnk_fmt_of(uint32_t dtype, tnk_fmt *out)
 {
-  enum { C = TNK_CODES, H = TNK_S_F16, Z = TNK_O_ZERO, M = TNK_O_MIN };
-  static const struct {
-    uint32_t dtype;
-    tnk_fmt fmt; /* kind, bits, scale, offset, sub, iq4, group16, rec_blocks */
-  } table[] = {
-    {TNK_F32, {TNK_FLOAT, 0, TNK_S_F32, Z, TNK_SUB_NONE, 0, 1, 1}},
-    {TNK_F16, {TNK_FLOAT, 0, TNK_S_F16, Z, TNK_SUB_NONE, 0, 1, 1}},
-    {TNK_BF16, {TNK_FLOAT, 0, TNK_S_BF16, Z, TNK_SUB_NONE, 0, 1, 1}},
-    {TNK_Q4_0, {C, 4, H, Z, TNK_SUB_NONE, 0, 2, 2}},
-    {TNK_Q4_1, {C, 4, H, M, TNK_SUB_NONE, 0, 2, 2}},
-    {TNK_Q5_0, {C, 5, H, Z, TNK_SUB_NONE, 0, 2, 2}},
-    {TNK_Q5_1, {C, 5, H, M, TNK_SUB_NONE, 0, 2, 2}},
-    {TNK_Q8_0, {C, 8, H, Z, TNK_SUB_NONE, 0, 2, 2}},
-    {TNK_IQ4_NL, {C, 4, H, Z, TNK_SUB_NONE, 1, 2, 2}},
-    {TNK_Q2_K, {C, 2, H, M, TNK_SUB_NIBBLES, 0, 1, 8}},
-    {TNK_Q3_K, {C, 3, H, Z, TNK_SUB_I8, 0, 1, 8}},
-    {TNK_Q4_K, {C, 4, H, M, TNK_SUB_U8, 0, 2, 8}},
-    {TNK_Q5_K, {C, 5, H, M, TNK_SUB_U8, 0, 2, 8}},
-    {TNK_Q6_K, {C, 6, H, Z, TNK_SUB_I8, 0, 1, 8}},
-    {TNK_IQ4_XS, {C, 4, H, Z, TNK_SUB_I8, 1, 2, 8}},
-  };
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    if (table[i].dtype != dtype) continue;
-    *out = table[i].fmt;
-    return true;
+  switch (dtype) {
+#define TNK_FORMAT(dtype_, ...)                                                                                       \
+  case dtype_: *out = (tnk_fmt){__VA_ARGS__}; return true;
+    TNK_FORMATS(TNK_FORMAT)
+#undef TNK_FORMAT
+    case TNK_F32: *out = (tnk_fmt){.kind = TNK_FLOAT, .scale = TNK_S_F32, .group16 = 1, .rec_blocks = 1}; return true;
+    case TNK_F16: *out = (tnk_fmt){.kind = TNK_FLOAT, .scale = TNK_S_F16, .group16 = 1, .rec_blocks = 1}; return true;
+    case TNK_BF16: *out = (tnk_fmt){.kind = TNK_FLOAT, .scale = TNK_S_BF16, .group16 = 1, .rec_blocks = 1}; return true;
+    default: return false;
   }
-  return false;
+}
+
+int tnk_fmt_index(const tnk_fmt *f)
+{
+  static const tnk_fmt known[] = {
+#define TNK_FORMAT(dtype_, ...) {__VA_ARGS__},
+    TNK_FORMATS(TNK_FORMAT)
+#undef TNK_FORMAT
+  };
+  for (int i = 0; i < TNK_N_FORMATS; i++) {
+    const tnk_fmt *k = &known[i];
+    if (k->kind == f->kind && k->bits == f->bits && k->scale == f->scale && k->offset == f->offset && k->sub == f->sub &&
+        k->iq4 == f->iq4 && k->group16 == f->group16 && k->rec_blocks == f->rec_blocks) {
+      return i;
+    }
+  }
+  return -1;
 }
 
 /* The 32 codes of row r of a block whose lines start at p: the inverse of tnk_place. */

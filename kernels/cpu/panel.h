@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../quant/dtype.h"
+
 enum { TNK_PANEL = 16, TNK_BLOCK = 32, TNK_LINE = 64 };
 enum { TNK_CODES = 1, TNK_FLOAT = 2, TNK_MATRIX = 3 };           /* tnk_fmt.kind */
 enum { TNK_S_F32 = 0, TNK_S_F16 = 1, TNK_S_BF16 = 2 };            /* tnk_fmt.scale; FLOAT: the numbers' type */
@@ -33,12 +35,29 @@ typedef struct tnk_fmt {
   uint32_t rec_blocks;                         /* blocks of a record; the last one may have fewer */
 } tnk_fmt;
 
+/* The formats of files that are codes, X(dtype, tnk_fmt's fields): each has kernels of its own. Others take the general
+ * ones. */
+#define TNK_FORMATS(X)                                                                                                \
+  X(TNK_Q4_0, TNK_CODES, 4, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)                                             \
+  X(TNK_Q4_1, TNK_CODES, 4, TNK_S_F16, TNK_O_MIN, TNK_SUB_NONE, 0, 2, 2)                                              \
+  X(TNK_Q5_0, TNK_CODES, 5, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)                                             \
+  X(TNK_Q5_1, TNK_CODES, 5, TNK_S_F16, TNK_O_MIN, TNK_SUB_NONE, 0, 2, 2)                                              \
+  X(TNK_Q8_0, TNK_CODES, 8, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)                                             \
+  X(TNK_IQ4_NL, TNK_CODES, 4, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 1, 2, 2)                                           \
+  X(TNK_Q2_K, TNK_CODES, 2, TNK_S_F16, TNK_O_MIN, TNK_SUB_NIBBLES, 0, 1, 8)                                           \
+  X(TNK_Q3_K, TNK_CODES, 3, TNK_S_F16, TNK_O_ZERO, TNK_SUB_I8, 0, 1, 8)                                               \
+  X(TNK_Q4_K, TNK_CODES, 4, TNK_S_F16, TNK_O_MIN, TNK_SUB_U8, 0, 2, 8)                                                \
+  X(TNK_Q5_K, TNK_CODES, 5, TNK_S_F16, TNK_O_MIN, TNK_SUB_U8, 0, 2, 8)                                                \
+  X(TNK_Q6_K, TNK_CODES, 6, TNK_S_F16, TNK_O_ZERO, TNK_SUB_I8, 0, 1, 8)                                               \
+  X(TNK_IQ4_XS, TNK_CODES, 4, TNK_S_F16, TNK_O_ZERO, TNK_SUB_I8, 1, 2, 8)
+
 typedef struct tnk_panels {
   tnk_fmt fmt;
   int64_t n, k;         /* outputs, inputs */
   int64_t blocks;       /* ceil(k / 32) */
   int64_t panels;       /* ceil(n / 16) */
   size_t panel_bytes;
+  int format;           /* index in TNK_FORMATS, -1: the general kernels */
   uint8_t *data;        /* [panels][panel_bytes], 64-aligned; whose it is, the user of this struct knows */
 } tnk_panels;
 
@@ -57,10 +76,27 @@ static inline int tnk_halves(const tnk_fmt *f) { return f->group16 & 1 ? 2 : 1; 
 typedef struct tnk_rec {
   size_t scales, offsets, d, dmin, bytes;
 } tnk_rec;
-tnk_rec tnk_record(const tnk_fmt *f, int64_t nb);
+static inline tnk_rec tnk_record(const tnk_fmt *f, int64_t nb)
+{
+  const size_t lane = TNK_PANEL, wide = lane * tnk_scale_bytes(f->scale);
+  const size_t groups = (size_t)(2 * nb + f->group16 - 1) / f->group16;
+  const size_t one = f->sub == TNK_SUB_NONE ? wide : lane; /* bytes of a group's scales */
+  const bool offsets = f->offset != TNK_O_ZERO && f->sub != TNK_SUB_NIBBLES;
+  tnk_rec r;
+  r.scales = (size_t)nb * tnk_lines(f->bits) * TNK_LINE;
+  r.offsets = r.scales + groups * one;
+  r.d = r.offsets + (offsets ? groups * one : 0);
+  r.dmin = r.d + (f->sub == TNK_SUB_NONE ? 0 : wide);
+  r.bytes = r.dmin + (f->sub == TNK_SUB_NONE || f->offset == TNK_O_ZERO ? 0 : wide);
+  return r;
+}
 
-/* Fills blocks, panels and panel_bytes from fmt, n and k; returns the bytes of all panels. */
+/* Fills blocks, panels, panel_bytes and format from fmt, n and k; returns the bytes of all panels. */
 size_t tnk_panels_size(tnk_panels *p);
+
+enum { TNK_N_FORMATS = 12 };
+/* Index of f in TNK_FORMATS, or -1. */
+int tnk_fmt_index(const tnk_fmt *f);
 
 /* The format that holds a file's dtype without changing a value; false: none, use a float one. */
 bool tnk_fmt_of(uint32_t dtype, tnk_fmt *out);

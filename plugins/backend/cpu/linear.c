@@ -41,18 +41,10 @@ static void store(const cpu_call *c, int64_t panel, int64_t r0, int64_t n, const
 {
   const tn_op_linear *l = &c->op->p.linear;
   const int64_t o = panel * TNK_PANEL, lanes = l->n - o < TNK_PANEL ? l->n - o : TNK_PANEL;
-  for (int64_t r = 0; r < n; r++) {
-    float *y = c->y.p + (r0 + r) * c->y.stride + o;
-    for (int64_t i = 0; i < lanes; i++) {
-      const float *p = part + r * TNK_PANEL + i;
-      if (c->op->flags & TN_OPF_PARTS) {
-        for (uint32_t s = 0; s < l->segments; s++) y[s * l->n + i] = p[s * n * TNK_PANEL];
-        continue;
-      }
-      float sum = p[0];
-      for (uint32_t s = 1; s < l->segments; s++) sum += p[s * n * TNK_PANEL];
-      y[i] = c->rec->vec ? sum + c->rec->vec[o + i] : sum;
-    }
+  const uint32_t apart = c->op->flags & TN_OPF_PARTS ? l->segments : 1;
+  for (uint32_t s = 0; s < apart; s++) {
+    c->in->linear->join(n, l->segments / apart, part + s * n * TNK_PANEL, c->rec->vec ? c->rec->vec + o : NULL, NULL, 0,
+                        c->y.p + r0 * c->y.stride + s * l->n + o, c->y.stride, lanes);
   }
 }
 
