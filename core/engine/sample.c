@@ -241,16 +241,21 @@ double tn_log_sum_exp(const float *logits, uint32_t n)
   return best + log(sum);
 }
 
+/* Does candidate a stand before b? Larger first, then the lower id; NaN last. */
+static bool stands_before(const float *logits, int32_t a, int32_t b)
+{
+  float x = logits[a], y = logits[b];
+  if (isnan(x) || isnan(y)) return isnan(y) && (!isnan(x) || a < b);
+  return x > y || (x == y && a < b);
+}
+
 void tn_top_n(const float *logits, uint32_t n_vocab, uint32_t n, int32_t *id)
 {
   uint32_t have = 0;
-  for (uint32_t i = 0; i < n_vocab && n > 0; i++) {
-    if (have == n && !(logits[i] > logits[id[n - 1]])) continue;
+  for (int32_t i = 0; i < (int32_t)n_vocab && n > 0; i++) {
+    if (have == n && !stands_before(logits, i, id[n - 1])) continue;
     uint32_t at = have < n ? have++ : n - 1;
-    while (at > 0 && logits[i] > logits[id[at - 1]]) {
-      id[at] = id[at - 1];
-      at--;
-    }
-    id[at] = (int32_t)i;
+    for (; at > 0 && stands_before(logits, i, id[at - 1]); at--) id[at] = id[at - 1];
+    id[at] = i;
   }
 }

@@ -61,7 +61,7 @@ int32_t tn_argmax(const float *logits, uint32_t n);
 /* log of the sum of exponentials of a row, each in f32, summed in f64: logprob(t) = logits[t] - lse. */
 double tn_log_sum_exp(const float *logits, uint32_t n);
 
-/* The n largest logits, best first (ties: lowest id), into id[]. n <= n_vocab. */
+/* The n largest logits, best first (ties: lowest id; NaN last), into id[]. n <= n_vocab. */
 void tn_top_n(const float *logits, uint32_t n_vocab, uint32_t n, int32_t *id);
 
 #endif
