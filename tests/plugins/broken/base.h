@@ -184,10 +184,7 @@ TABLE tn_desc desc = {
 #endif
 #ifndef NO_MODULE
 static const tn_desc *const descs[] = {DESC, MORE_DESCS NULL};
-#ifndef MODULE
-#define MODULE TABLE
-#endif
-MODULE tn_module module = {
+TABLE tn_module module = {
     .struct_size = MODULE_SIZE,
     .abi_major = TN_ABI_MAJOR,
     .abi_minor = MODULE_MINOR,

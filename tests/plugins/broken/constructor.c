@@ -1,7 +1,7 @@
 /* constructor: has a constructor. */
 #define NAME "constructor"
 #include "plugin_api.h"
-static int made;
+static volatile int made;
 __attribute__((constructor)) static void make(void) { made = 1; }
 #define ENTRY_BODY return made ? &module : 0;
 #include "base.h"
