@@ -59,28 +59,26 @@ static tn_status bad_tree(const tn_engine *e, tn_err *err, uint32_t node, const 
   return tn_fail(err, TN_E_INTERNAL, "draft/%s: propose: node %u %s", e->draft.desc->name, node, what);
 }
 
-/* Checks node by node and keeps those that are not too deep; children of a cut node are cut with it. */
+/* Checks node by node. Nodes that are too deep, and their children, are dead: they keep their number and their row, so
+ * that nodes are counted as the drafter counts them, but nothing leads to them. Dead ones at the end are left out. */
 static tn_status accept_tree(tn_engine *e, tn_seq *s, const tn_draft_tree *t, uint32_t most, tn_err *err)
 {
-  int32_t kept_as[TN_MAX_NODES];
-  uint32_t depth[TN_MAX_NODES], kept = 0;
+  uint32_t depth[TN_MAX_NODES], alive = 0;
   int64_t limit = depth_limit(e, s);
   if (t->n > most) return bad_tree(e, err, t->n, "is more than was asked for");
   for (uint32_t i = 0; i < t->n; i++) {
-    if (t->parent[i] < -1 || t->parent[i] >= (int32_t)i) return bad_tree(e, err, i, "comes before its parent");
+    int32_t parent = t->parent[i];
+    if (parent < -1 || parent >= (int32_t)i) return bad_tree(e, err, i, "comes before its parent");
     if (t->token[i] < 0 || (uint32_t)t->token[i] >= e->n_vocab) return bad_tree(e, err, i, "is not in the vocabulary");
     if (e->dr.spec.q_kind != TN_Q_DELTA && !t->q[i]) return bad_tree(e, err, i, "has no law");
-    if (!e->dr.spec.tree && t->parent[i] != (int32_t)i - 1)
+    if (!e->dr.spec.tree && parent != (int32_t)i - 1)
       return bad_tree(e, err, i, "branches, but the drafter declared chains");
-    depth[i] = t->parent[i] < 0 ? 1 : depth[t->parent[i]] + 1;
-    bool keep = depth[i] <= limit && (t->parent[i] < 0 || kept_as[t->parent[i]] >= 0);
-    kept_as[i] = keep ? (int32_t)kept : -1;
-    if (!keep) continue;
-    s->node_token[kept] = t->token[i];
-    s->node_parent[kept] = t->parent[i] < 0 ? -1 : kept_as[t->parent[i]];
-    s->node_q[kept++] = t->q[i];
+    depth[i] = parent < 0 ? 1 : depth[parent] + 1;
+    if (depth[i] <= limit) alive = i + 1;
   }
-  s->n_nodes = kept;
+  for (uint32_t i = 0; i < alive; i++)
+    if (depth[i] > limit) s->node_parent[i] = TN_NODE_DEAD;
+  s->n_nodes = alive;
   return TN_OK;
 }
 

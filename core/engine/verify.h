@@ -15,10 +15,11 @@
 enum { TN_VERIFY_GREEDY = 0, TN_VERIFY_LOSSLESS = 1, TN_VERIFY_TYPICAL = 2 };
 
 #define TN_MAX_NODES 256u
+#define TN_NODE_DEAD (-2) /* parent of a node that has a row and can not be accepted */
 
 typedef struct tn_tree {         /* drafted nodes of one sequence */
   uint32_t n, q_kind;            /* TN_Q_* */
-  const int32_t *token, *parent; /* [n]; parent -1: the pending token */
+  const int32_t *token, *parent; /* [n]; parent -1: the pending token; or TN_NODE_DEAD */
   const float *const *q;         /* [n] law that the node was drawn from, or NULL entries */
 } tn_tree;
 
@@ -47,7 +48,8 @@ void tn_verifier_free(tn_verifier *v);
 void tn_verify(tn_verifier *v, const tn_verify_in *in, tn_verify_out *out);
 
 /* One node's decision over dense laws, exposed so that a test can enumerate it: p[V] is changed in place (it becomes the
- * residual); returns the index of the accepted child or -1. u[i] decides child i. child tokens x[n], laws q[i]. */
+ * residual); returns the index of the accepted child or -1. u[i] decides child i. child tokens x[n], laws q[i], which are
+ * normalised; q_work: [V]. */
 int32_t tn_accept_child(double *p, uint32_t n_vocab, uint32_t q_kind, uint32_t n, const int32_t *x,
                         const float *const *q, double *q_work, const double *u);
 
