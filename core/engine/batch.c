@@ -13,6 +13,7 @@ struct tn_batcher {
   const tn_seq_view **view_ptrs;
   const tn_signal **signals;
   float **cos, **sin, **sink_cos, **sink_sin; /* [n_classes] -> [max_rows][dims/2], sinks NULL without renumbering */
+  int64_t *base;                              /* [n_classes] rope position of the sequence's first row */
 };
 
 static float **tables_new(uint32_t n, size_t floats, bool wanted)
@@ -53,12 +54,14 @@ tn_status tn_batcher_new(const tn_batch_cfg *cfg, tn_batcher **out, tn_err *err)
   b->views = tn_zalloc(cfg->max_seqs, sizeof *b->views);
   b->view_ptrs = tn_zalloc(cfg->max_seqs, sizeof *b->view_ptrs);
   b->signals = tn_zalloc(2 * (size_t)cfg->max_seqs + rows, sizeof *b->signals);
+  b->base = tn_zalloc(cfg->n_classes, sizeof *b->base);
   b->cos = tables_new(cfg->n_classes, rows * half, true);
   b->sin = tables_new(cfg->n_classes, rows * half, true);
   b->sink_cos = tables_new(cfg->n_classes, rows * half, cfg->renumber > 0);
   b->sink_sin = tables_new(cfg->n_classes, rows * half, cfg->renumber > 0);
   bool ok = b->token && b->seq && b->ord && b->slot && b->path && b->path_off && b->out_row && b->signal &&
-            b->text_pos && b->views && b->view_ptrs && b->signals && b->cos && b->sin && b->sink_cos && b->sink_sin;
+            b->text_pos && b->views && b->view_ptrs && b->signals && b->base && b->cos && b->sin && b->sink_cos &&
+            b->sink_sin;
   if (!ok) {
     tn_batcher_free(b);
     return tn_fail(err, TN_E_NOMEM, "no memory for a batch of %zu rows; lower [engine] max_rows", rows);
@@ -86,6 +89,7 @@ void tn_batcher_free(tn_batcher *b)
   free(b->views);
   free(b->view_ptrs);
   free(b->signals);
+  free(b->base);
   free(b);
 }
 
@@ -117,8 +121,21 @@ uint32_t tn_node_depth(const tn_seq *s, uint32_t node)
   return d;
 }
 
-/* One row; rope_pos is its text position unless keys are rotated by rank. */
-static uint32_t add_row(tn_batcher *b, const tn_seq *s, int32_t token, uint32_t ord, uint32_t slot, int64_t rope_pos)
+/* Rope position of the first row of s in each class: its text position, or, where keys are rotated by rank, the rank that
+ * its entry gets in the groups of the class (evict.c keeps them equal). */
+static void find_base(tn_batcher *b, const tn_seq *s)
+{
+  const tn_model_shape *shape = tn_rope_shape(b->cfg.rope);
+  for (uint32_t c = 0; c < b->cfg.n_classes; c++) b->base[c] = s->n_done;
+  for (uint32_t g = 0; g < b->cfg.n_groups; g++) {
+    const tn_kv_group *d = &b->cfg.groups->g[g].desc;
+    if (d->kind == TN_KV_CACHE && d->keys == TN_KEYS_RAW)
+      b->base[shape->layer_class[d->layers[0]]] = s->kv->t[g].next_rope;
+  }
+}
+
+/* One row, ord places behind the committed entries. */
+static uint32_t add_row(tn_batcher *b, const tn_seq *s, int32_t token, uint32_t ord, uint32_t slot)
 {
   uint32_t row = b->b.n_rows++;
   size_t half = tn_rope_dims(b->cfg.rope) / 2;
@@ -131,6 +148,7 @@ static uint32_t add_row(tn_batcher *b, const tn_seq *s, int32_t token, uint32_t 
   b->path_off[row] = -1;
   b->signal[row] = -1;
   for (uint32_t c = 0; c < b->cfg.n_classes; c++) {
+    int64_t rope_pos = b->base[c] + ord;
     tn_rope_row(b->cfg.rope, s->rope, c, rope_pos, b->cos[c] + row * half, b->sin[c] + row * half);
     if (last < 0) continue;
     tn_rope_row(b->cfg.rope, s->rope, c, rope_pos < last ? rope_pos : last, b->sink_cos[c] + row * half,
@@ -181,7 +199,7 @@ static void add_signals(tn_batcher *b, const tn_seq *s, tn_signals *const *node_
   b->signals[b->b.n_signals++] = &s->signals->window;
   for (uint32_t i = 0; i < s->run; i++) {
     int64_t pos = s->n_done + i;
-    bool in_window = pos < s->n_prompt && pos >= s->n_prompt - (int64_t)b->cfg.window_rows;
+    bool in_window = pos < s->window_end && pos >= s->window_end - (int64_t)b->cfg.window_rows;
     b->signal[s->row0 + (int32_t)i] = in_window ? window : total;
   }
   for (uint32_t i = 0; i < s->n_nodes; i++) {
@@ -202,16 +220,15 @@ static void want_logits(tn_batcher *b, tn_seq *s)
 
 void tn_batch_add(tn_batcher *b, tn_seq *s, tn_kv_store *kv, tn_signals *const *node_signals)
 {
-  bool raw = b->cfg.groups->g[0].desc.keys == TN_KEYS_RAW;
-  int64_t base = raw ? s->kv->t[0].next_rope : s->n_done;
+  find_base(b, s);
   s->row0 = (int32_t)b->b.n_rows;
-  for (uint32_t i = 0; i < s->run; i++) add_row(b, s, s->tokens[s->n_done + i], i, i, base + i);
+  for (uint32_t i = 0; i < s->run; i++) add_row(b, s, s->tokens[s->n_done + i], i, i);
   for (uint32_t i = 0; i < s->n_nodes; i++) {
     uint32_t ord = s->run - 1 + tn_node_depth(s, i);
-    uint32_t row = add_row(b, s, s->node_token[i], ord, s->run + i, base + ord);
+    uint32_t row = add_row(b, s, s->node_token[i], ord, s->run + i);
     add_path(b, s, row, i);
   }
-  if (raw) rotate_entries(b, s);
+  rotate_entries(b, s);
   if (s->signals) add_signals(b, s, node_signals);
   want_logits(b, s);
   tn_kv_views(kv, s->kv);

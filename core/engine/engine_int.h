@@ -121,6 +121,8 @@ tn_status tn_draft_report(tn_engine *e, tn_err *err); /* outcomes and tap rows o
 tn_status tn_evictor_open(tn_engine *e, tn_err *err);
 void tn_evictor_close(tn_engine *e);
 tn_status tn_evict_begin(tn_engine *e, tn_seq *s); /* first position at which to act */
+/* After begin, for a sequence that goes on with another one's entries and signals: a fork or a restored session. */
+void tn_evict_continue(tn_engine *e, tn_seq *s, int64_t window_end, int64_t next_evict);
 tn_signals *const *tn_evict_node_signals(tn_engine *e, uint32_t running_index, const tn_seq *s);
 void tn_evict_accept(tn_engine *e, uint32_t running_index, tn_seq *s, uint32_t n_path, const int32_t *path);
 tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err); /* after commit, when n_done reached next_evict */

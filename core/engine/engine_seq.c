@@ -274,7 +274,7 @@ tn_status tn_engine_fork(tn_engine *e, uint64_t parent, const tn_request *req, u
   }
   copy_signals(e, p, s);
   s->n_done = s->n_cached = p->n_done;
-  s->next_evict = p->next_evict;
+  tn_evict_continue(e, s, p->window_end, p->next_evict);
   *seq = s->id;
   return TN_OK;
 }

@@ -73,7 +73,24 @@ static tn_status ask_when(tn_engine *e, tn_seq *s, int64_t *keep)
 tn_status tn_evict_begin(tn_engine *e, tn_seq *s)
 {
   int64_t keep;
-  return e->ev.scores ? ask_when(e, s, &keep) : TN_OK;
+  if (!e->ev.scores) return TN_OK;
+  s->window_end = e->ev.spec.signals & TN_SIG_ATTN_WINDOW ? s->n_prompt : 0;
+  return ask_when(e, s, &keep);
+}
+
+/* A complete window stays what it is. An open one belongs to a prompt that may end elsewhere now: then what it gathered
+ * counts as plain attention, and the window of the new prompt gathers from here on. */
+void tn_evict_continue(tn_engine *e, tn_seq *s, int64_t window_end, int64_t next_evict)
+{
+  s->next_evict = next_evict;
+  if (!e->ev.scores) return;
+  if (window_end == 0) s->window_end = 0;
+  if (window_end == 0 || window_end == s->n_prompt) return;
+  for (uint32_t g = 0; g < e->n_groups; g++) {
+    int64_t *attn = s->signals->attn[g], *win = s->signals->win[g];
+    for (int64_t r = 0; attn && r < s->kv->t[g].n; r++) attn[r] += win[r];
+    memset(win, 0, (size_t)s->kv->t[g].n * sizeof *win);
+  }
 }
 
 tn_signals *const *tn_evict_node_signals(tn_engine *e, uint32_t running_index, const tn_seq *s)
@@ -187,16 +204,19 @@ static tn_status apply(tn_engine *e, tn_seq *s, uint32_t g, tn_err *err)
 {
   tn_evictor *v = &e->ev;
   const tn_evict_unit *u = &v->units[g];
-  int64_t before = s->kv->t[g].live, n_old = s->kv->t[g].n, n = choose(e, u), demoted = 0;
+  const tn_kv_table *t = &s->kv->t[g];
+  int64_t before = t->live, n_old = t->n, n = choose(e, u), demoted = 0;
   if (n == -1)
     return tn_fail(err, TN_E_INTERNAL, "eviction/%s: a score of group %u is not finite", e->eviction.desc->name, g);
   if (n < 0) return tn_fail(err, TN_E_NOMEM, "no memory to choose what stays");
   for (int64_t i = 0; i < n; i++) {
     bool low = v->spec.demotes && u->verdict[v->order[i]] == TN_DEMOTE;
-    v->layout[i] = low || s->kv->t[g].layout[v->order[i] / e->groups.page_tokens] != 0;
-    demoted += low;
+    bool was = t->layout[v->order[i] / e->groups.page_tokens] != 0;
+    v->layout[i] = low || was;
+    demoted += low && !was;
   }
-  if (n == before && demoted == 0) return TN_OK;
+  bool gaps = e->groups.g[g].desc.keys == TN_KEYS_RAW ? t->next_rope != n : n != before;
+  if (!gaps && demoted == 0) return TN_OK;
   tn_status st = tn_kv_compact(e->kv, s->kv, g, n, v->order, v->layout, v->map);
   if (st != TN_OK) return tn_fail(err, st, "eviction of group %u: %s", g, tn_status_name(st));
   move_signal(v, s->signals->attn[g], n_old, n, s->kv->t[g].n);
@@ -210,11 +230,33 @@ static tn_status apply(tn_engine *e, tn_seq *s, uint32_t g, tn_err *err)
 /* Attention of the prompt's last rows was gathered apart; it belongs to the total as well. */
 static void join_window(tn_engine *e, tn_seq *s)
 {
-  if (s->n_done != s->n_prompt) return;
+  if (s->window_end == 0 || s->n_done < s->window_end) return;
+  s->window_end = 0;
   for (uint32_t g = 0; g < e->n_groups; g++) {
     if (!s->signals->attn[g] || !s->signals->win[g]) continue;
     for (int64_t r = 0; r < s->kv->t[g].n; r++) s->signals->attn[g][r] += s->signals->win[g][r];
   }
+}
+
+/* Keys that are rotated by rank share one query in each class of layers, so its groups must be equally long. */
+static tn_status check_ranks(const tn_engine *e, const tn_seq *s, tn_err *err)
+{
+  const uint32_t *class_of = e->model->shape.layer_class;
+  for (uint32_t g = 1; e->ev.spec.rank_rope && g < e->n_groups; g++) {
+    const tn_kv_group *d = &e->groups.g[g].desc, *other;
+    uint32_t k = 0; /* the first group of the class */
+    for (; k < g; k++) {
+      other = &e->groups.g[k].desc;
+      if (other->kind == TN_KV_CACHE && class_of[other->layers[0]] == class_of[d->layers[0]]) break;
+    }
+    long long x = s->kv->t[k].next_rope, y = s->kv->t[g].next_rope;
+    if (d->kind == TN_KV_CACHE && x != y)
+      return tn_fail(
+          err, TN_E_INTERNAL,
+          "eviction/%s: group %u keeps %lld entries and group %u %lld; keys rotated by rank need as many in all",
+          e->eviction.desc->name, k, x, g, y);
+  }
+  return TN_OK;
 }
 
 tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err)
@@ -227,11 +269,12 @@ tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err)
   uint32_t n = 0;
   for (uint32_t g = 0; st == TN_OK && keep >= 0 && g < e->n_groups; g++) {
     if (e->groups.g[g].desc.kind != TN_KV_CACHE) continue;
+    tn_kv_forget_hidden(e->kv, s->kv, g, s->n_done);
     fill_unit(e, s, g, keep);
     e->ev.unit_ptrs[n++] = &e->ev.units[g];
   }
   if (st == TN_OK && n > 0) st = e->ev.v->score(e->eviction.inst, s->id, n, e->ev.unit_ptrs);
   if (st != TN_OK) return tn_fail(err, st, "eviction/%s: %s", e->eviction.desc->name, tn_status_name(st));
   for (uint32_t i = 0; st == TN_OK && i < n; i++) st = apply(e, s, e->ev.unit_ptrs[i]->group, err);
-  return st;
+  return st == TN_OK ? check_ranks(e, s, err) : st;
 }

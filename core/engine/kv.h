@@ -96,6 +96,10 @@ void tn_kv_views(tn_kv_store *s, tn_kv_seq *q);
  * position pos0 + i. slots ascends. Then folds full state tiles and frees what masks hide. */
 tn_status tn_kv_commit(tn_kv_store *s, tn_kv_seq *q, uint32_t n, const int32_t *slots, int64_t pos0);
 
+/* Marks entries that masks hide from every query at text position next or later as holes, so that a choice among
+ * entries does not depend on where pages end. */
+void tn_kv_forget_hidden(const tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t next);
+
 /* Forgets entries from text position `to` on (only for groups that were never compacted). */
 tn_status tn_kv_truncate(tn_kv_store *s, tn_kv_seq *q, int64_t to);
 

@@ -94,18 +94,19 @@ static tn_status fill_group(const tn_group_in *in, const cell *c, const uint32_t
   int32_t *layers = tn_zalloc(s->n_layers, sizeof *layers), *heads = tn_zalloc(s->n_kv_heads, sizeof *heads);
   uint32_t *pools = tn_zalloc(2, sizeof *pools);
   const tn_layout **k = tn_zalloc(2, sizeof *k), **v = tn_zalloc(2, sizeof *v);
-  out->desc = (tn_kv_group){.struct_size = sizeof(tn_kv_group),
-                            .kind = c->kind,
-                            .d_k = s->d_head,
-                            .d_v = s->d_head,
-                            .keys = in->evict && in->evict->rank_rope ? TN_KEYS_RAW : TN_KEYS_ROTATED,
-                            .n_layouts = c->kind == TN_KV_STATE ? 1 : in->n_layouts,
-                            .layers = layers,
-                            .heads = heads,
-                            .pools = pools,
-                            .k_layouts = k,
-                            .v_layouts = v,
-                            .state = c->state};
+  out->desc =
+      (tn_kv_group){.struct_size = sizeof(tn_kv_group),
+                    .kind = c->kind,
+                    .d_k = s->d_head,
+                    .d_v = s->d_head,
+                    .keys = in->evict && in->evict->rank_rope && c->kind == TN_KV_CACHE ? TN_KEYS_RAW : TN_KEYS_ROTATED,
+                    .n_layouts = c->kind == TN_KV_STATE ? 1 : in->n_layouts,
+                    .layers = layers,
+                    .heads = heads,
+                    .pools = pools,
+                    .k_layouts = k,
+                    .v_layouts = v,
+                    .state = c->state};
   if (!layers || !heads || !pools || !k || !v) return TN_E_NOMEM;
   for (uint32_t i = 0; i < in->n_layouts; i++) k[i] = in->k_layouts[i], v[i] = in->v_layouts[i];
   uint32_t n_heads = 0, n_layers = 0;

@@ -174,6 +174,19 @@ static void free_hidden(tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t ne
   }
 }
 
+void tn_kv_forget_hidden(const tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t next)
+{
+  const tn_group *g = &s->groups->g[group];
+  tn_kv_table *t = &q->t[group];
+  if (g->desc.kind != TN_KV_CACHE || g->n_rules == 0) return;
+  for (int64_t r = 0; r < t->n; r++) {
+    if (t->text_pos[r] < 0 || fate(g, t, r, next) != HIDDEN) continue;
+    t->text_pos[r] = -1;
+    t->live--;
+    t->sparse = true;
+  }
+}
+
 static tn_status fold_tiles(tn_kv_store *s, tn_kv_seq *q, uint32_t group)
 {
   tn_kv_table *t = &q->t[group];

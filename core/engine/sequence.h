@@ -57,6 +57,7 @@ typedef struct tn_seq {
   tn_kv_seq *kv;    /* NULL while waiting or swapped */
   uint8_t *swapped; /* KV as bytes */
   size_t n_swapped;
+  int64_t window_end;  /* text position up to which rows feed the window signal; 0: it is complete */
   tn_signals *signals; /* NULL: no policy wants any */
   int64_t next_evict;  /* act when n_done reaches it; TN_POS_INF: never */
   uint64_t n_dropped, n_demoted;

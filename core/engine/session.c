@@ -12,7 +12,7 @@
 typedef struct head {
   uint32_t magic, n_groups;
   uint8_t fingerprint[32];
-  int64_t n_done, next_evict, regime;
+  int64_t n_done, next_evict, window_end, regime;
   uint64_t kv_bytes, signal_bytes, plugin_bytes;
 } head;
 
@@ -109,8 +109,12 @@ tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[3
   *out = NULL;
   const tn_seq *s = tn_engine_seq(e, seq);
   if (!s || !s->kv) return tn_fail(err, TN_E_STATE, "sequence %llu holds no KV to save", (unsigned long long)seq);
-  head h = {
-      .magic = MAGIC, .n_groups = e->n_groups, .n_done = s->n_done, .next_evict = s->next_evict, .regime = s->regime};
+  head h = {.magic = MAGIC,
+            .n_groups = e->n_groups,
+            .n_done = s->n_done,
+            .next_evict = s->next_evict,
+            .window_end = s->window_end,
+            .regime = s->regime};
   memcpy(h.fingerprint, fingerprint, sizeof h.fingerprint);
   uint8_t *kv = NULL;
   size_t kv_bytes = 0;
@@ -180,7 +184,7 @@ tn_status tn_engine_restore(tn_engine *e, const uint8_t *p, size_t n, const uint
     return st;
   }
   s->n_done = s->n_cached = h.n_done;
-  s->next_evict = h.next_evict;
+  tn_evict_continue(e, s, h.window_end, h.next_evict);
   *seq = s->id;
   return TN_OK;
 }
