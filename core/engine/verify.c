@@ -52,24 +52,33 @@ static void residual(double *p, const double *q, uint32_t n)
   for (uint32_t i = 0; i < n; i++) p[i] = p[i] > q[i] ? (p[i] - q[i]) / sum : 0;
 }
 
-static void without(double *q, uint32_t n, int32_t token)
+/* q sums to 1 again; a law without mass stays. */
+static void normalise(double *q, uint32_t n)
 {
-  double left = 1 - q[token];
-  q[token] = 0;
-  if (!(left > 0)) return;
-  for (uint32_t i = 0; i < n; i++) q[i] /= left;
+  double sum = 0;
+  for (uint32_t i = 0; i < n; i++) sum += q[i];
+  if (!(sum > 0)) return;
+  for (uint32_t i = 0; i < n; i++) q[i] /= sum;
+}
+
+/* The law of child i into q. Drafters keep it in f32, where it rarely sums to 1: the normalised one is drawn from. */
+static void load_law(double *q, uint32_t n, const float *law)
+{
+  for (uint32_t t = 0; t < n; t++) q[t] = (double)law[t];
+  normalise(q, n);
 }
 
 int32_t tn_accept_child(double *p, uint32_t n_vocab, uint32_t q_kind, uint32_t n, const int32_t *x,
                         const float *const *q, double *q_work, const double *u)
 {
   for (uint32_t i = 0; i < n; i++) {
-    if (q_kind == TN_Q_IID || i == 0)
-      for (uint32_t t = 0; t < n_vocab; t++) q_work[t] = (double)q[i][t];
+    if (q_kind == TN_Q_IID || i == 0) load_law(q_work, n_vocab, q[i]);
     double qx = q_work[x[i]], px = p[x[i]];
     if (qx > 0 && u[i] * qx < px) return (int32_t)i;
     residual(p, q_work, n_vocab);
-    if (q_kind == TN_Q_WOR) without(q_work, n_vocab, x[i]);
+    if (q_kind != TN_Q_WOR) continue;
+    q_work[x[i]] = 0;
+    normalise(q_work, n_vocab);
   }
   return -1;
 }
