@@ -4,7 +4,7 @@
 #ifndef TN_TESTS_EVICT_SIM_H
 #define TN_TESTS_EVICT_SIM_H
 
-#include "naive.h"
+#include "support/naive.h"
 
 enum { SIM_MAX_T = 512, SIM_MAX_CELLS = 16 }; /* cells: layers x KV heads */
 enum { SIM_H2O, SIM_SNAP, SIM_KNORM, SIM_ALL };

@@ -1,9 +1,9 @@
 /* The oracle itself, against logits of Hugging Face transformers in double. */
 #include <criterion/criterion.h>
 
-#include "naive.h"
 #include "support/engine_rig.h"
 #include "support/golden_logits.h"
+#include "support/naive.h"
 
 static double worst_error(const char *name)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "naive.h"
 #include "probe_rig.h"
+#include "support/naive.h"
 
 enum { N_PROMPT = 37, N_NEW = 61 };
 

@@ -3,8 +3,8 @@
  * turned, what a cached entry has become, and which heads mix recurrently (in the parallel form, summed over all keys).
  *
  * Causality and the model's own window apply on top of the hooks. Ends the test on a failure. */
-#ifndef TN_TESTS_PROBE_NAIVE_H
-#define TN_TESTS_PROBE_NAIVE_H
+#ifndef TN_TESTS_NAIVE_H
+#define TN_TESTS_NAIVE_H
 
 #include "model/model.h"
 
