@@ -83,8 +83,8 @@ void tn_cli_describe(const tn_plugin *p)
   printf("  %-12s %s\n", "id", d->id);
   printf("  %-12s %s\n", "file", p->path);
   printf("  %-12s %s\n", "sha256", sha256);
-  printf("  %-12s %s %s, %s, %s, build %s\n", "module", p->module->name, p->module->version,
-         or_dash(p->module->vendor), or_dash(p->module->license), or_dash(p->module->build));
+  printf("  %-12s %s %s, %s, %s, build %s\n", "module", p->module->name, p->module->version, or_dash(p->module->vendor),
+         or_dash(p->module->license), or_dash(p->module->build));
   printf("  %-12s plugin ABI %u.%u, %s version %u, instruction set %s\n", "contract", p->module->abi_major,
          p->module->abi_minor, tn_slot_name(d->slot), d->slot_version, tn_isa_name(p->isa));
   printf("  %-12s ", "claims");

@@ -111,19 +111,28 @@ static bool reserve(tn_loader *l, size_t n)
   return true;
 }
 
-/* Loads a file that is not loaded yet and records it with its descriptors. */
+/* The instruction set in the note of that id. */
+static uint32_t isa_of(const tn_notes *notes, const char *id)
+{
+  for (size_t i = 0; i < notes->n; i++)
+    if (strcmp(notes->at[i].id, id) == 0) return notes->at[i].isa;
+  return TN_ISA_BASE;
+}
+
+/* Loads a file that is not loaded yet and records it with its descriptors, of which there are as many as notes. */
 static tn_status load(tn_loader *l, const char *path, const tn_inspected *in, tn_file **out, tn_err *err)
 {
   tn_status st = check_unique(l, path, &in->notes, err);
   if (st != TN_OK) return st;
+  const size_t n = in->notes.n;
   tn_plugin *fresh[TN_NOTE_MAX] = {NULL};
   tn_file *f = calloc(1, sizeof *f);
-  bool room = f && (f->path = tn_strdup(path)) && reserve(l, in->notes.n);
-  for (size_t i = 0; room && i < in->notes.n; i++) room = (fresh[i] = calloc(1, sizeof(tn_plugin))) != NULL;
+  bool room = f && (f->path = tn_strdup(path)) && reserve(l, n);
+  for (size_t i = 0; room && i < n; i++) room = (fresh[i] = calloc(1, sizeof(tn_plugin))) != NULL;
   st = room ? tn_file_load(l, path, &in->notes, &f->module, err)
             : tn_fail(err, TN_E_NOMEM, "%s: no memory to load the plugin", path);
   if (st != TN_OK) {
-    for (size_t i = 0; i < in->notes.n; i++) free(fresh[i]);
+    for (size_t i = 0; i < n; i++) free(fresh[i]);
     if (f) free(f->path);
     free(f);
     return st;
@@ -131,12 +140,9 @@ static tn_status load(tn_loader *l, const char *path, const tn_inspected *in, tn
   f->dev = in->dev;
   f->ino = in->ino;
   f->notes = in->notes;
-  for (uint32_t i = 0; i < f->module->n_desc; i++) {
+  for (size_t i = 0; i < n; i++) {
     const tn_desc *d = f->module->desc[i];
-    uint32_t isa = TN_ISA_BASE;
-    for (size_t k = 0; k < in->notes.n; k++)
-      if (strcmp(in->notes.at[k].id, d->id) == 0) isa = in->notes.at[k].isa;
-    *fresh[i] = (tn_plugin){.desc = d, .module = f->module, .path = f->path, .isa = isa};
+    *fresh[i] = (tn_plugin){.desc = d, .module = f->module, .path = f->path, .isa = isa_of(&in->notes, d->id)};
     l->plugins[l->n_plugins++] = fresh[i];
     tn_loader_log(l, TN_LOG_INFO, "loaded %s/%s %s from %s", tn_slot_name(d->slot), d->name, d->version, path);
   }
