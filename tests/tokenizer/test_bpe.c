@@ -77,13 +77,8 @@ Test(bpe, merges_as_the_naive_loop_does)
 
 Test(bpe, bad_bytes_are_words_of_their_own_and_come_back)
 {
-  static const char *const texts[] = {"a\xFF"
-                                      "b",
-                                      "\xC3(",
-                                      "caf\xC3",
-                                      "\xE4\xBDx\xE4\xBD\xA0",
-                                      "\xF0\x9F\x99",
-                                      "\x80\x81"};
+  static const char *const texts[] = {"a\377b",       "\xC3(",   "caf\xC3", "\xE4\xBDx\xE4\xBD\xA0",
+                                      "\xF0\x9F\x99", "\x80\x81"};
   vocab v = vocab_open("gpt-2.gguf");
   for (size_t i = 0; i < TN_ARRAY_LEN(texts); i++) vocab_round_trip(v.t, texts[i], strlen(texts[i]));
   char want[64];

@@ -72,18 +72,9 @@ Test(decode, no_piece_is_over_the_maximum_and_all_pieces_stream)
 
 Test(decode, odd_spellings_come_out_as_they_are)
 {
-  static const char *const tokens[] = {"<unk>",
-                                       "<s>",
-                                       "</s>",
-                                       "<0x4>",
-                                       "<0xGG>",
-                                       "<0x41>",
-                                       "a\xE2\x96\x81\xE2\x96\x81"
-                                       "b",
-                                       "\xE2\x96",
-                                       "\xE2x",
-                                       "",
-                                       "tail\xE2\x96\x81"};
+  static const char *const tokens[] = {
+      "<unk>",    "<s>",   "</s>", "<0x4>",           "<0xGG>", "<0x41>", "a\342\226\201\342\226\201b",
+      "\xE2\x96", "\xE2x", "",     "tail\xE2\x96\x81"};
   static const int32_t types[] = {2, 3, 3, 6, 6, 6, 1, 1, 1, 1, 1};
   static const float scores[11] = {0};
   vocab_spec s = {.model = "llama", .tokens = tokens, .n_tokens = 11, .types = types, .scores = scores};

@@ -21,20 +21,8 @@ Test(unigram, normal_text_comes_back)
   vocab_close(&v);
 }
 
-static const char *const tokens[] = {"<pad>",
-                                     "</s>",
-                                     "<unk>",
-                                     "\xE2\x96\x81",
-                                     "a",
-                                     "b",
-                                     "ab",
-                                     "ba",
-                                     "aab",
-                                     "abab",
-                                     "\xE2\x96\x81"
-                                     "a",
-                                     "b\xE2\x96\x81",
-                                     "never"};
+static const char *const tokens[] = {"<pad>", "</s>", "<unk>",         "\xE2\x96\x81",  "a",    "b", "ab", "ba",
+                                     "aab",   "abab", "\342\226\201a", "b\xE2\x96\x81", "never"};
 static const int32_t types[] = {3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5};
 static const float scores[] = {0, 0, 0, -2, -3, -3.5f, -4, -4.25f, -5, -7.5f, -3.25f, -4.5f, 0};
 
