@@ -6,7 +6,7 @@
 
 #include "attn_rig.h"
 
-enum { T = 150, H = 4, G = 2, D = 8, QW = H * D, KW = G * D };
+enum { T = 190, H = 4, G = 2, D = 8, QW = H * D, KW = G * D };
 
 static float q[T * QW], qs[T * QW], k[T * KW], v[T * KW], out[T * QW], other[T * QW], lse[T * H], other_lse[T * H];
 
@@ -135,11 +135,11 @@ Test(ref_attend, pages_and_batches_change_no_bit)
   data();
   feed(&c, T, out, lse);
   c.page_tokens = 5;
-  c.pages = 64;
+  c.pages = 80;
   attn_open(&a, &c);
-  rig_seq_init(&s, 1, 1, 0, 31);
-  rig_seq_init(&s2, 2, 1, 31, 31);
-  for (int i = 0; i < 31; i++) s.page[0][i] = (i * 17 + 5) % 31;
+  rig_seq_init(&s, 1, 1, 0, 38);
+  rig_seq_init(&s2, 2, 1, 38, 38);
+  for (int i = 0; i < 38; i++) s.page[0][i] = (i * 17 + 5) % 38;
   step_init(&st);
   const int32_t one = step_seq(&st, &s), two = step_seq(&st, &s2);
   for (int32_t t = 0; t < T; t++) step_row(&st, one, 0, t, t);

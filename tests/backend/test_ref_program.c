@@ -151,9 +151,9 @@ Test(ref_program, run_refuses_a_batch_out_of_range)
   llama m;
   rig_seq q;
   static step s;
-  static const int32_t path[2] = {0, 200};
+  static const int32_t path[2] = {0, 200}, near[2] = {0, 1};
   llama_open(&m, "ref", 1, 0);
-  for (int i = 0; i < 12; i++) {
+  for (int i = 0; i < 13; i++) {
     rig_seq_init(&q, 1, 1, 0, 8);
     step_init(&s);
     const int32_t id = step_seq(&s, &q);
@@ -171,6 +171,7 @@ Test(ref_program, run_refuses_a_batch_out_of_range)
     if (i == 9) s.out_row[0] = 2;
     if (i == 10) step_node(&s, id, 1, 2, 2, 2, path); /* an ancestor far behind the pages */
     if (i == 11) s.b.n_tables = 0;
+    if (i == 12) s.ord[step_node(&s, id, 1, 2, 2, 2, near)] = -1;
     cr_assert(eq(i32, m.be->v->run(m.inst, m.prep, 0, m.p.pr.n_ops, &s.b), i ? TN_E_ARG : TN_OK), "case %d", i);
   }
   cr_assert(eq(i32, m.be->v->run(m.inst, m.prep, 0, m.p.pr.n_ops + 1, &s.b), TN_E_ARG));

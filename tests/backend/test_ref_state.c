@@ -106,6 +106,73 @@ static void check(const tn_state_spec *spec)
 Test(ref_state, elu) { check(&elu); }
 Test(ref_state, favor) { check(&favor); }
 
+/* The rows of a chunk may come in any order. */
+Test(ref_state, rows_in_reverse)
+{
+  attn a;
+  rig_seq s;
+  static step st;
+  static float rq[T * QW], rk[T * KW], rv[T * KW];
+  data();
+  feed(&elu, T, true, 2, out);
+  attn_open(&a, &(attn_cfg){.state = &elu});
+  rig_seq_init(&s, 1, 1, 0, 16);
+  cr_assert(eq(i32, a.be->v->state_reset(a.be->inst, a.kv, 0, 0), TN_OK));
+  step_init(&st);
+  const int32_t id = step_seq(&st, &s);
+  for (int32_t r = 0; r < T; r++) {
+    const int32_t t = T - 1 - r;
+    step_row(&st, id, 0, t, t);
+    memcpy(rq + r * QW, q + t * QW, sizeof(float) * QW);
+    memcpy(rk + r * KW, k + t * KW, sizeof(float) * KW);
+    memcpy(rv + r * KW, v + t * KW, sizeof(float) * KW);
+  }
+  attn_step(&a, &st, rq, NULL, rk, rv, other, NULL);
+  for (int r = 0; r < T; r++) cr_assert(eq(i32, memcmp(other + r * QW, out + (T - 1 - r) * QW, sizeof(float) * QW), 0));
+  attn_close(&a);
+}
+
+/* Behind 61 tokens: a chain of four rows over the boundary, and a branch that leaves it at the third. The branch's last row
+ * comes after rows that folded the chain. */
+Test(ref_state, a_branch_beside_a_folded_chain)
+{
+  static const int32_t path_b0[2] = {0, 1}, path_b1[3] = {0, 1, 4};
+  static const int32_t token_of[6] = {64 + 1, 61, 62, 63, 64, 64 + 2}; /* b0, chain, b1: where their numbers are */
+  attn a;
+  rig_seq s;
+  static step st;
+  static float rq[6 * QW], rk[6 * KW], rv[6 * KW], o[6 * QW], alone[4 * QW];
+  data();
+  attn_open(&a, &(attn_cfg){.state = &elu});
+  rig_seq_init(&s, 1, 1, 0, 16);
+  cr_assert(eq(i32, a.be->v->state_reset(a.be->inst, a.kv, 0, 0), TN_OK));
+  attn_feed(&a, &s, 61, 61, q, NULL, k, v, out, NULL);
+  for (int r = 0; r < 6; r++) {
+    memcpy(rq + r * QW, q + token_of[r] * QW, sizeof(float) * QW);
+    memcpy(rk + r * KW, k + token_of[r] * KW, sizeof(float) * KW);
+    memcpy(rv + r * KW, v + token_of[r] * KW, sizeof(float) * KW);
+  }
+  step_init(&st);
+  int32_t id = step_seq(&st, &s);
+  step_node(&st, id, 0, 63, 2, 4, path_b0);
+  for (int32_t r = 0; r < 4; r++) step_row(&st, id, 0, 61 + r, r);
+  step_node(&st, id, 0, 64, 3, 5, path_b1);
+  attn_step(&a, &st, rq, NULL, rk, rv, o, NULL);
+  step_init(&st); /* the branch as a plain sequence: chain rows 0 and 1, b0, b1 */
+  id = step_seq(&st, &s);
+  for (int r = 0; r < 4; r++) {
+    static const int row_of[4] = {1, 2, 0, 5};
+    step_row(&st, id, 0, 61 + r, r);
+    memcpy(rq + r * QW, q + token_of[row_of[r]] * QW, sizeof(float) * QW);
+    memcpy(rk + r * KW, k + token_of[row_of[r]] * KW, sizeof(float) * KW);
+    memcpy(rv + r * KW, v + token_of[row_of[r]] * KW, sizeof(float) * KW);
+  }
+  attn_step(&a, &st, rq, NULL, rk, rv, alone, NULL);
+  cr_assert(eq(i32, memcmp(alone + 2 * QW, o, sizeof(float) * QW), 0));
+  cr_assert(eq(i32, memcmp(alone + 3 * QW, o + 5 * QW, sizeof(float) * QW), 0));
+  attn_close(&a);
+}
+
 /* Outputs are convex combinations of the values. */
 Test(ref_state, inside_the_hull_of_the_values)
 {

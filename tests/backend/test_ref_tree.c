@@ -29,7 +29,8 @@ static int32_t root_path(int32_t node, int32_t *path)
   return n;
 }
 
-static void data(uint64_t seed)
+/* A random tree; it begins with a chain of `chain` nodes. */
+static void data(uint64_t seed, int32_t chain)
 {
   rig_fill(pq, PREFIX * QW, 1);
   rig_fill(pk, PREFIX * KW, 2);
@@ -40,6 +41,7 @@ static void data(uint64_t seed)
   for (int32_t i = 0; i < NODES; i++) {
     parent[i] = (int32_t)((rig_random(&seed) + 1) / 2 * (float)(i + 1)) - 1;
     if (parent[i] >= i) parent[i] = i - 1;
+    if (i < chain) parent[i] = i - 1;
     if (parent[i] >= 0 && depth(parent[i]) + 2 > DEPTH) parent[i] = -1;
   }
 }
@@ -55,7 +57,7 @@ static void feed_prefix(attn *a, rig_seq *s)
   attn_feed(a, s, PREFIX, 10, pq, a->cfg.n_sinks ? pq : NULL, pk, pv, o, NULL);
 }
 
-/* All nodes in one step: node i at slot slot_of[i]. */
+/* All nodes in one step: node i at slot slot_of[i]. Slots that are 0, 1, 2, ... along a path need no path. */
 static void run_tree(const rig_seq *s, const int32_t *slot_of, step *st)
 {
   step_init(st);
@@ -63,19 +65,27 @@ static void run_tree(const rig_seq *s, const int32_t *slot_of, step *st)
   for (int32_t i = 0; i < NODES; i++) {
     int32_t path[DEPTH];
     const int32_t n = root_path(i, path);
-    for (int32_t o = 0; o < n; o++) path[o] = slot_of[path[o]];
-    step_node(st, id, 0, PREFIX + n - 1, n - 1, slot_of[i], path);
+    bool straight = true;
+    for (int32_t o = 0; o < n; o++) {
+      path[o] = slot_of[path[o]];
+      straight = straight && path[o] == o;
+    }
+    if (straight)
+      step_row(st, id, 0, PREFIX + n - 1, n - 1);
+    else
+      step_node(st, id, 0, PREFIX + n - 1, n - 1, slot_of[i], path);
   }
 }
 
-static void check_tree(const attn_cfg *cfg, uint64_t seed)
+/* scatter: nodes are stored in an order of their own. */
+static void check_tree(const attn_cfg *cfg, uint64_t seed, bool scatter)
 {
   attn a;
   rig_seq s;
   static step st;
   int32_t slot_of[NODES];
-  data(seed);
-  for (int32_t i = 0; i < NODES; i++) slot_of[i] = (i * 7 + 3) % NODES;
+  data(seed, scatter ? 0 : 7);
+  for (int32_t i = 0; i < NODES; i++) slot_of[i] = scatter ? (i * 7 + 3) % NODES : i;
   attn_open(&a, cfg);
   feed_prefix(&a, &s);
   run_tree(&s, slot_of, &st);
@@ -104,7 +114,7 @@ Test(ref_tree, nodes_equal_their_root_paths)
   for (uint64_t seed = 0; seed < 25; seed++) {
     attn_cfg c = {.threads = 1 + seed % 3};
     if (seed % 2) c.masks[0] = (tn_mask){0, 30, 1, 0, 2}, c.n_masks = 1, c.n_sinks = 2;
-    check_tree(&c, seed);
+    check_tree(&c, seed, seed % 4 < 2);
   }
 }
 
@@ -112,7 +122,7 @@ Test(ref_tree, nodes_equal_their_root_paths)
 Test(ref_tree, recurrent_nodes_equal_their_root_paths)
 {
   static const tn_state_spec elu = {.struct_size = sizeof elu, .phi = TN_PHI_ELU1, .fold = 64, .eps = 1e-6};
-  for (uint64_t seed = 0; seed < 10; seed++) check_tree(&(attn_cfg){.state = &elu}, seed);
+  for (uint64_t seed = 0; seed < 10; seed++) check_tree(&(attn_cfg){.state = &elu}, seed, seed % 2);
 }
 
 /* ---------------------------------------------------------------- signals */
@@ -150,7 +160,7 @@ Test(ref_tree, column_sums)
   double want[PREFIX] = {0}, share[PREFIX], dummy[D];
   uint8_t seen[PREFIX];
   attn_cfg c = {.attend_flags = TN_OPF_COLSUM, .write_flags = TN_OPF_KNORM, .masks = {{0, 40, 1, 0, 0}}, .n_masks = 1};
-  data(0);
+  data(0, 0);
   attn_open(&a, &c);
   rig_seq_init(&s, 1, 1, 0, 8);
   step_init(&st);
@@ -194,7 +204,7 @@ Test(ref_tree, column_sums)
 Test(ref_tree, node_signals_by_entry)
 {
   static signal_store kept[3][NODES];
-  data(3);
+  data(3, 0);
   for (int run = 0; run < 3; run++) {
     attn a;
     rig_seq s;
