@@ -3,7 +3,13 @@
 #include "simd.h"
 #include "vmath.h"
 
-enum { ROWS = 4 }; /* queries of one inner kernel */
+/* Queries of one inner kernel. For one or two of them it takes two vectors of keys (or value columns) at a time, else
+ * BLOCKS: as many sums as hide the latency of multiply-add and fit the registers. */
+#ifdef __AVX512F__
+enum { ROWS = 4, BLOCKS = 2 };
+#else
+enum { ROWS = 4, BLOCKS = 1 };
+#endif
 
 /* rows queries times nb blocks of 16 keys, from block b on. */
 TNK_AI void dots(const int half, const int rows, const int nb, int64_t b, const float *const *q, int64_t d,
@@ -32,17 +38,14 @@ TNK_AI void dots(const int half, const int rows, const int nb, int64_t b, const 
 
 TNK_AI void scores_of(const int half, int64_t rows, const float *const *q, int64_t d, const tnk_tile *t, float *s)
 {
-  for (int64_t r = 0; r < rows; r += ROWS) {
-    for (int64_t b = 0; b < 4; b += 2) {
-      switch (rows - r) {
-        case 1: dots(half, 1, 2, b, q + r, d, t, s + r * TNK_KEYS); break;
-        case 2: dots(half, 2, 2, b, q + r, d, t, s + r * TNK_KEYS); break;
-        case 3: dots(half, 3, 2, b, q + r, d, t, s + r * TNK_KEYS); break;
-        default:
-          dots(half, 4, 1, b, q + r, d, t, s + r * TNK_KEYS);
-          dots(half, 4, 1, b + 1, q + r, d, t, s + r * TNK_KEYS);
-          break;
-      }
+  for (; rows > 0; rows -= ROWS, q += ROWS, s += ROWS * TNK_KEYS) {
+    for (int64_t b = 0; rows < 3 && b < 4; b += 2) {
+      if (rows == 1) dots(half, 1, 2, b, q, d, t, s);
+      else dots(half, 2, 2, b, q, d, t, s);
+    }
+    for (int64_t b = 0; rows >= 3 && b < 4; b += BLOCKS) {
+      if (rows == 3) dots(half, 3, BLOCKS, b, q, d, t, s);
+      else dots(half, 4, BLOCKS, b, q, d, t, s);
     }
   }
 }
@@ -61,21 +64,31 @@ TNK_AI vf scored(vf s, float scale, float cap)
   return s;
 }
 
-static void soften(float *s, uint64_t visible, float scale, float cap, float *m, float *l)
+TNK_AI void soften_of(const bool all, float *s, uint64_t visible, float scale, float cap, float *m, float *l)
 {
   const vf none = vf_set1(-INFINITY);
   vf x[4], top = none, sum = vf_set1(0.0f);
+  TNK_UNROLL
   for (int i = 0; i < 4; i++) {
-    x[i] = vf_pick((uint32_t)(visible >> (16 * i)) & 0xFFFF, scored(vf_load(s + 16 * i), scale, cap), none);
+    x[i] = scored(vf_load(s + 16 * i), scale, cap);
+    if (!all) x[i] = vf_pick((uint32_t)(visible >> (16 * i)) & 0xFFFF, x[i], none);
     top = vf_max(top, x[i]);
   }
   *m = vf_top(top);
+  top = vf_set1(*m);
+  TNK_UNROLL
   for (int i = 0; i < 4; i++) {
-    const vf p = vf_exp(vf_sub(x[i], vf_set1(*m)));
+    const vf p = vf_exp(vf_sub(x[i], top));
     vf_store(s + 16 * i, p);
     sum = vf_add(sum, p);
   }
   *l = vf_sum(sum);
+}
+
+static void soften(float *s, uint64_t visible, float scale, float cap, float *m, float *l)
+{
+  if (~visible) soften_of(false, s, visible, scale, cap, m, l);
+  else soften_of(true, s, visible, scale, cap, m, l);
 }
 
 static void shares(float *s, uint64_t visible, float scale, float cap, float m, float l)
@@ -103,11 +116,14 @@ TNK_AI void mixed(const int half, const int rows, const int nc, int64_t c, const
   }
   for (; visible; visible &= visible - 1) {
     const int64_t j = __builtin_ctzll(visible);
+    vf w[ROWS];
+    TNK_UNROLL
+    for (int r = 0; r < rows; r++) w[r] = vf_set1(p[r * TNK_KEYS + j]);
     TNK_UNROLL
     for (int i = 0; i < nc; i++) {
       const vf v = value(half, t, j, dv, c + 16 * i);
       TNK_UNROLL
-      for (int r = 0; r < rows; r++) y[r][i] = vf_fma(vf_set1(p[r * TNK_KEYS + j]), v, y[r][i]);
+      for (int r = 0; r < rows; r++) y[r][i] = vf_fma(w[r], v, y[r][i]);
     }
   }
   TNK_UNROLL
@@ -120,16 +136,17 @@ TNK_AI void mixed(const int half, const int rows, const int nc, int64_t c, const
 TNK_AI void mix_rows(const int half, const int rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv,
                      float *const *o)
 {
+  const int wide = rows < 3 ? 2 : BLOCKS;
   int64_t c = 0;
-  for (; rows < 4 && c + 32 <= dv; c += 32) mixed(half, rows, 2, c, p, visible, t, dv, o);
+  for (; c + 16 * wide <= dv; c += 16 * wide) mixed(half, rows, wide, c, p, visible, t, dv, o);
   for (; c < dv; c += 16) mixed(half, rows, 1, c, p, visible, t, dv, o);
 }
 
 TNK_AI void mix_of(const int half, int64_t rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv,
                    float *const *o)
 {
-  for (int64_t r = 0; r < rows; r += ROWS, p += ROWS * TNK_KEYS, o += ROWS) {
-    switch (rows - r) {
+  for (; rows > 0; rows -= ROWS, p += ROWS * TNK_KEYS, o += ROWS) {
+    switch (rows) {
       case 1: mix_rows(half, 1, p, visible, t, dv, o); break;
       case 2: mix_rows(half, 2, p, visible, t, dv, o); break;
       case 3: mix_rows(half, 3, p, visible, t, dv, o); break;
@@ -145,16 +162,13 @@ static void mix(int64_t rows, const float *p, uint64_t visible, const tnk_tile *
 }
 
 /* exp of one number, the same as a lane of vf_exp. */
-TNK_AI float exp1(float x)
-{
-  float t[TNK_LANES];
-  vf_store(t, vf_exp(vf_set1(x)));
-  return t[0];
-}
+TNK_AI float exp1(float x) { return vf_first(vf_exp(vf_set1(x))); }
 
 static void join(float *m, float *l, float *o, float m2, float l2, const float *o2, int64_t dv)
 {
-  const float top = *m > m2 ? *m : m2, e1 = exp1(*m - top), e2 = exp1(m2 - top);
+  const float top = *m > m2 ? *m : m2;
+  const vf e = vf_exp(vf_two(*m - top, m2 - top));
+  const float e1 = vf_first(e), e2 = vf_second(e);
   *m = top;
   *l = fmaf(l2, e2, *l * e1);
   for (int64_t c = 0; c < dv; c += 16) {
@@ -164,11 +178,9 @@ static void join(float *m, float *l, float *o, float m2, float l2, const float *
 
 static float finish(float m, float l, const float *o, int64_t n, float *out)
 {
-  float t[TNK_LANES];
   const vf inv = vf_set1(1.0f / l);
   for (int64_t c = 0; c < n; c += 16) vf_store_n(out + c, vf_mul(vf_load_n(o + c, n - c), inv), n - c);
-  vf_store(t, vf_log(vf_set1(l)));
-  return m + t[0];
+  return m + vf_first(vf_log(vf_set1(l)));
 }
 
 static void widen(const tnk_tile *t, int64_t d, int64_t dv, float *k32, float *v32)
@@ -197,7 +209,7 @@ static void put(const float *k, int64_t d, uint16_t *k16, int64_t lane, const fl
 static float merge(int64_t parts, const float *o, int64_t stride, const float *lse, int64_t lse_stride, int64_t d,
                    float *out)
 {
-  float top = -INFINITY, sum = 0.0f, t[TNK_LANES];
+  float top = -INFINITY, sum = 0.0f;
   for (int64_t p = 0; p < parts; p++) top = lse[p * lse_stride] > top ? lse[p * lse_stride] : top;
   for (int64_t c = 0; c < d; c += 16) vf_store_n(out + c, vf_set1(0.0f), d - c);
   if (!(top > -INFINITY)) return top;
@@ -209,8 +221,7 @@ static float merge(int64_t parts, const float *o, int64_t stride, const float *l
       vf_store_n(out + c, vf_fma(w, vf_load_n(o + c, d - c), vf_load_n(out + c, d - c)), d - c);
     }
   }
-  vf_store(t, vf_log(vf_set1(sum)));
-  return top + t[0];
+  return top + vf_first(vf_log(vf_set1(sum)));
 }
 
 const tnk_attend TNK_NAME(tnk_attend) = {

@@ -7,6 +7,7 @@
 #define TN_KERNELS_CPU_SIMD_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -31,27 +32,6 @@ enum { TNK_LANES = 16 };
 #else
 #include "simd_scalar.h"
 #endif
-
-/* a + b + ... over the lanes: 8 apart, then 4, 2, 1. */
-TNK_AI float vf_sum(vf a)
-{
-  float t[TNK_LANES];
-  vf_store(t, a);
-  for (int w = 8; w >= 1; w /= 2) {
-    for (int i = 0; i < w; i++) t[i] = t[i] + t[i + w];
-  }
-  return t[0];
-}
-
-TNK_AI float vf_top(vf a)
-{
-  float t[TNK_LANES];
-  vf_store(t, a);
-  for (int w = 8; w >= 1; w /= 2) {
-    for (int i = 0; i < w; i++) t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
-  }
-  return t[0];
-}
 
 /* Lanes [0, n) of memory, the rest zero; and back. */
 TNK_AI vf vf_load_n(const float *p, int64_t n)

@@ -28,6 +28,34 @@ TNK_AI vf vf_abs(vf x)
   return (vf){_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
 }
 
+TNK_AI float vf_sum4(__m128 x)
+{
+  x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+TNK_AI float vf_sum(vf x)
+{
+  const __m256 s = _mm256_add_ps(x.a, x.b);
+  return vf_sum4(_mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1)));
+}
+TNK_AI float vf_top4(__m128 x)
+{
+  x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+TNK_AI float vf_top(vf x)
+{
+  const __m256 s = _mm256_max_ps(x.a, x.b);
+  return vf_top4(_mm_max_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1)));
+}
+TNK_AI vf vf_two(float x, float y)
+{
+  const __m256 t = _mm256_set1_ps(y);
+  return (vf){_mm256_blend_ps(t, _mm256_set1_ps(x), 1), t};
+}
+TNK_AI float vf_first(vf x) { return _mm256_cvtss_f32(x.a); }
+TNK_AI float vf_second(vf x) { return _mm_cvtss_f32(_mm_movehdup_ps(_mm256_castps256_ps128(x.a))); }
+
 /* All bits of lane i set where bit i of the low eight of mask is. */
 TNK_AI __m256 vf_lanes8(uint32_t mask)
 {

@@ -19,6 +19,23 @@ TNK_AI vf vf_fma(vf x, vf y, vf z) { return (vf){_mm512_fmadd_ps(x.v, y.v, z.v)}
 TNK_AI vf vf_max(vf x, vf y) { return (vf){_mm512_max_ps(x.v, y.v)}; }
 TNK_AI vf vf_min(vf x, vf y) { return (vf){_mm512_min_ps(x.v, y.v)}; }
 TNK_AI vf vf_abs(vf x) { return (vf){_mm512_abs_ps(x.v)}; }
+TNK_AI float vf_sum(vf x)
+{
+  const __m256 s = _mm256_add_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
+  __m128 t = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+  t = _mm_add_ps(t, _mm_movehl_ps(t, t));
+  return _mm_cvtss_f32(_mm_add_ss(t, _mm_movehdup_ps(t)));
+}
+TNK_AI float vf_top(vf x)
+{
+  const __m256 s = _mm256_max_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
+  __m128 t = _mm_max_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+  t = _mm_max_ps(t, _mm_movehl_ps(t, t));
+  return _mm_cvtss_f32(_mm_max_ss(t, _mm_movehdup_ps(t)));
+}
+TNK_AI vf vf_two(float x, float y) { return (vf){_mm512_mask_mov_ps(_mm512_set1_ps(y), 1, _mm512_set1_ps(x))}; }
+TNK_AI float vf_first(vf x) { return _mm512_cvtss_f32(x.v); }
+TNK_AI float vf_second(vf x) { return _mm_cvtss_f32(_mm_movehdup_ps(_mm512_castps512_ps128(x.v))); }
 TNK_AI vf vf_pick(uint32_t mask, vf x, vf y) { return (vf){_mm512_mask_blend_ps((__mmask16)mask, y.v, x.v)}; }
 TNK_AI uint32_t vf_less(vf x, vf y) { return (uint32_t)_mm512_cmp_ps_mask(x.v, y.v, _CMP_LT_OQ); }
 TNK_AI vf vf_zero_below(vf x, vf y, vf lo)

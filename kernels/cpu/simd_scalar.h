@@ -25,6 +25,26 @@ TNK_AI vf vf_max(vf a, vf b) { TNK_LANEWISE(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); 
 TNK_AI vf vf_min(vf a, vf b) { TNK_LANEWISE(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
 TNK_AI vf vf_abs(vf a) { TNK_LANEWISE(fabsf(a.v[i])); }
 
+/* Sum and maximum over the lanes: 8 apart, then 4, 2, 1. */
+TNK_AI float vf_sum(vf a)
+{
+  for (int w = 8; w >= 1; w /= 2) {
+    for (int i = 0; i < w; i++) a.v[i] = a.v[i] + a.v[i + w];
+  }
+  return a.v[0];
+}
+TNK_AI float vf_top(vf a)
+{
+  for (int w = 8; w >= 1; w /= 2) {
+    for (int i = 0; i < w; i++) a.v[i] = a.v[i] > a.v[i + w] ? a.v[i] : a.v[i + w];
+  }
+  return a.v[0];
+}
+/* x in lane 0, y in the others; and lane 0, lane 1. */
+TNK_AI vf vf_two(float x, float y) { TNK_LANEWISE(i == 0 ? x : y); }
+TNK_AI float vf_first(vf a) { return a.v[0]; }
+TNK_AI float vf_second(vf a) { return a.v[1]; }
+
 /* Lanes of mask from a, the others from b. */
 TNK_AI vf vf_pick(uint32_t mask, vf a, vf b) { TNK_LANEWISE(mask >> i & 1 ? a.v[i] : b.v[i]); }
 

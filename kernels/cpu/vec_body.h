@@ -3,14 +3,6 @@
 #include "vec.h"
 #include "vmath.h"
 
-/* Whole-number sum of 16 bytes. */
-TNK_AI int32_t sum16(const int8_t *q)
-{
-  int32_t s = 0;
-  for (int i = 0; i < 16; i++) s += q[i];
-  return s;
-}
-
 static void quant(const float *x, int64_t k, tnk_cell *out)
 {
   const vf top = vf_set1(127.0f), bottom = vf_set1(-127.0f), magic = vf_set1(12582912.0f);
@@ -25,8 +17,8 @@ static void quant(const float *x, int64_t k, tnk_cell *out)
     vf_store_i8(out->q, qa);
     vf_store_i8(out->q + 16, qb);
     out->s = most / 127.0f;
-    out->half[0] = sum16(out->q);
-    out->half[1] = sum16(out->q + 16);
+    out->half[0] = (int32_t)vf_sum(qa); /* exact */
+    out->half[1] = (int32_t)vf_sum(qb);
     out->sum = out->half[0] + out->half[1];
     out->ssum = out->s * (float)out->sum;
     out->shalf[0] = out->s * (float)out->half[0];
