@@ -15,7 +15,7 @@
 #include "check/walk.h"
 #include "loader/loader_int.h"
 
-#define SCAN_LIMIT_MS 100u /* for constructors and entry: hosts list many plugins */
+#define SCAN_LIMIT_MS 100 /* for constructors and entry: hosts list many plugins */
 
 static void loads(tn_check *c)
 {
@@ -99,14 +99,35 @@ static void as_a_copy(tn_check *c)
     tn_check_say(c, TN_CHECK_FAIL, "a copy shares the module of the first: their state would be one");
 }
 
+/* Milliseconds, at most 250, that a fresh process takes to load the plugin and hear its answer; -1: it does not load. */
+static int load_ms(tn_check *c)
+{
+  pid_t pid = fork();
+  if (pid == 0) {
+    uint64_t begin = tn_now_ns();
+    if (!tn_check_enter(c)) _exit(255);
+    uint64_t ms = (tn_now_ns() - begin) / 1000000u;
+    _exit(ms < 250 ? (int)ms : 250);
+  }
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) == 255) return -1;
+  return WEXITSTATUS(status);
+}
+
+/* The best of three counts: on a busy machine any process may have to wait. */
 static void in_time(tn_check *c)
 {
-  uint64_t begin = tn_now_ns();
-  if (!tn_check_enter(c)) return;
-  uint64_t ms = (tn_now_ns() - begin) / 1000000u;
-  if (ms >= SCAN_LIMIT_MS)
-    tn_check_say(c, TN_CHECK_FAIL, "took %llu ms to load and answer, want under %u", (unsigned long long)ms,
-                 SCAN_LIMIT_MS);
+  int best = 250;
+  for (int i = 0; i < 3 && best >= SCAN_LIMIT_MS; i++) {
+    int ms = load_ms(c);
+    if (ms < 0) {
+      tn_check_say(c, TN_CHECK_SKIP, "does not load, see TN-L1-01");
+      return;
+    }
+    if (ms < best) best = ms;
+  }
+  if (best >= SCAN_LIMIT_MS)
+    tn_check_say(c, TN_CHECK_FAIL, "took %d ms to load and answer, want under %d", best, SCAN_LIMIT_MS);
 }
 
 /* A change of the process: said with both values. */

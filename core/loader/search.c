@@ -98,23 +98,37 @@ static tn_status canonical(const char *file, char **path, tn_err *err)
   return *path ? TN_OK : tn_fail(err, TN_E_NOMEM, "%s: no memory for the path", file);
 }
 
-/* "eviction plugin 'h20' not found", the nearest name, and every file tried. */
+/* Bytes of a list "a, b, c" that fit into room, cut at a comma; *left is how many entries do not. */
+static size_t fitting(const char *list, size_t room, size_t *left)
+{
+  size_t cut = strlen(list);
+  *left = 0;
+  while (cut > room) {
+    do cut--;
+    while (cut > 0 && strncmp(list + cut, ", ", 2) != 0);
+    ++*left;
+  }
+  return cut;
+}
+
+/* "eviction plugin 'h20' not found", the nearest name, and every file tried; where there are too many for one message,
+ * the first of them. */
 static tn_status not_found(tn_loader *l, const tn_plugin_want *want, const tn_text *files, tn_err *err)
 {
   uint32_t slot = 0;
-  char *near = NULL;
+  char *near = NULL, hint[128] = "", rest[64] = "";
   tn_loader_nearest(l, want, &near, &slot);
-  const char *name = tn_slot_name(want->slot);
-  const char *tried = files->n ? tn_text_str(files) : "no folder";
   if (near && slot != want->slot)
-    tn_fail(err, TN_E_ARG, "%s plugin '%s' not found; '%s' is a plugin of the slot %s; tried %s", name, want->name,
-            near, tn_slot_name(slot), tried);
+    snprintf(hint, sizeof hint, " '%s' is a plugin of the slot %s;", near, tn_slot_name(slot));
   else if (near)
-    tn_fail(err, TN_E_ARG, "%s plugin '%s' not found; did you mean '%s'? tried %s", name, want->name, near, tried);
-  else
-    tn_fail(err, TN_E_ARG, "%s plugin '%s' not found; tried %s", name, want->name, tried);
+    snprintf(hint, sizeof hint, " did you mean '%s'?", near);
   free(near);
-  return TN_E_ARG;
+  const char *tried = files->n ? tn_text_str(files) : "no folder", *name = tn_slot_name(want->slot);
+  size_t left, used = strlen(name) + strlen(want->name) + strlen(hint) + sizeof " plugin '' not found; tried ";
+  size_t shown = fitting(tried, sizeof err->msg - used - sizeof rest, &left);
+  if (left) snprintf(rest, sizeof rest, " and %zu more (tenon plugins list --dirs)", left);
+  return tn_fail(err, TN_E_ARG, "%s plugin '%s' not found;%s tried %.*s%s", name, want->name, hint, (int)shown, tried,
+                 rest);
 }
 
 /* Looks in every folder. The first file that is there is taken, whatever is wrong with it. */

@@ -243,3 +243,14 @@ Test(loader, a_fifo_does_not_hang, .timeout = 5)
   tn_loader_free(l);
   help_rmdir(dir);
 }
+
+Test(loader, modules_are_shut_down_with_their_loader)
+{
+  unsetenv("TN_TEST_SHUTDOWN");
+  tn_loader *l = help_loader("", NULL);
+  tn_err err;
+  open_at(l, "shuts_down", help_broken("shuts_down"), TN_OK, &err);
+  cr_expect(getenv("TN_TEST_SHUTDOWN") == NULL);
+  tn_loader_free(l);
+  cr_expect(getenv("TN_TEST_SHUTDOWN") != NULL);
+}

@@ -157,6 +157,25 @@ Test(search, every_file_tried_is_named)
   tn_loader_free(l);
 }
 
+Test(search, a_path_too_long_for_one_message_says_how_many_are_missing)
+{
+  char path[4096] = "";
+  for (int i = 0; i < 30; i++)
+    snprintf(path + strlen(path), sizeof path - strlen(path), "/tmp/tenon-none-of-these-%02d:", i);
+  tn_loader *l = help_loader(path, NULL);
+  const tn_plugin *p;
+  tn_err err = tn_err_init();
+  cr_expect(tn_loader_open(l, TN_SLOT_DRAFT, "ngrm", NULL, &p, &err) == TN_E_ARG);
+  size_t shown = 0, left = 0;
+  for (const char *at = err.msg; (at = strstr(at, "(no such file)")) != NULL; at++) shown++;
+  const char *rest = strstr(err.msg, " and ");
+  cr_assert(rest != NULL && sscanf(rest, " and %zu more (tenon plugins list --dirs)", &left) == 1, "%s", err.msg);
+  cr_expect(gt(sz, shown, 4));
+  cr_expect(eq(sz, shown + left, 31), "30 folders and the one beside the executable: %s", err.msg);
+  cr_expect(strstr(tn_loader_tried(l), "/tmp/tenon-none-of-these-29/draft/ngrm.so: no such file (TN_PATH)\n") != NULL);
+  tn_loader_free(l);
+}
+
 Test(search, the_nearest_name_is_suggested)
 {
   char *dir = tree(), *path = join("%s/a", dir);

@@ -179,6 +179,9 @@ TABLE tn_desc desc = {
 #ifndef MODULE_LICENSE
 #define MODULE_LICENSE "Apache-2.0"
 #endif
+#ifndef SHUTDOWN
+#define SHUTDOWN NULL
+#endif
 #ifndef MORE_DESCS
 #define MORE_DESCS
 #endif
@@ -195,6 +198,7 @@ TABLE tn_module module = {
     .license = MODULE_LICENSE,
     .build = "test",
     .desc = descs,
+    .shutdown = SHUTDOWN,
 };
 #endif
 
