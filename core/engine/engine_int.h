@@ -93,7 +93,7 @@ bool tn_engine_instance(const tn_engine *e, uint32_t i, const char **key, const 
 tn_status tn_engine_admit(tn_engine *e, tn_seq *s); /* TN_OK: it has KV; TN_E_FULL: later; else it can never run */
 void tn_engine_preempt(tn_engine *e, tn_seq *s, uint32_t how);
 void tn_engine_finish(tn_engine *e, tn_seq *s, uint32_t why, const char *msg); /* s is gone afterwards */
-tn_status tn_engine_begin(tn_engine *e, tn_seq *s);                            /* plugins' per-sequence state */
+void tn_engine_discard(tn_engine *e, tn_seq *s);                               /* the same without an event */
 
 /* The request of a sequence that starts behind `text`: prompt = text + what req->prompt says. */
 tn_status tn_engine_continue(tn_engine *e, const int32_t *text, int64_t n_text, const tn_request *req, tn_seq **out,
@@ -108,7 +108,7 @@ tn_status tn_second_eval(tn_hctx *ctx, void *model, uint64_t seq, int64_t n_keep
 
 /* schedule.c: the scheduler's view and plan, admission, reservation. Fills e->running. */
 tn_status tn_engine_schedule(tn_engine *e, tn_err *err);
-tn_status tn_engine_reserve(tn_engine *e, tn_err *err);
+void tn_engine_reserve(tn_engine *e);
 
 /* draft.c */
 tn_status tn_drafter_open(tn_engine *e, tn_err *err);

@@ -9,29 +9,39 @@ static const tn_ext_sequence *sequence_ext(const tn_instance *in)
   return in->desc && in->desc->ext ? in->desc->ext(in->inst, "tenon.sequence/1") : NULL;
 }
 
-tn_status tn_engine_begin(tn_engine *e, tn_seq *s)
+/* The first n instances forget the sequence. */
+static void end_in(tn_engine *e, uint64_t seq, uint32_t n)
+{
+  const char *key;
+  const tn_instance *in;
+  for (uint32_t i = 0; i < n && tn_engine_instance(e, i, &key, &in); i++) {
+    const tn_ext_sequence *x = sequence_ext(in);
+    if (x && x->end) x->end(in->inst, seq);
+  }
+}
+
+static void end_in_plugins(tn_engine *e, tn_seq *s)
+{
+  if (s->begun) end_in(e, s->id, UINT32_MAX);
+  s->begun = 0;
+}
+
+/* Plugins' per-sequence state. */
+static tn_status begin(tn_engine *e, tn_seq *s)
 {
   const char *key;
   const tn_instance *in;
   for (uint32_t i = 0; tn_engine_instance(e, i, &key, &in); i++) {
     const tn_ext_sequence *x = sequence_ext(in);
     tn_status st = x && x->begin ? x->begin(in->inst, s->id, in->values) : TN_OK;
-    if (st != TN_OK) return st;
+    if (st == TN_OK) continue;
+    end_in(e, s->id, i);
+    return st;
   }
   s->begun = 1;
-  return tn_evict_begin(e, s);
-}
-
-static void end_in_plugins(tn_engine *e, tn_seq *s)
-{
-  const char *key;
-  const tn_instance *in;
-  if (!s->begun) return;
-  for (uint32_t i = 0; tn_engine_instance(e, i, &key, &in); i++) {
-    const tn_ext_sequence *x = sequence_ext(in);
-    if (x && x->end) x->end(in->inst, s->id);
-  }
-  s->begun = 0;
+  tn_status st = tn_evict_begin(e, s);
+  if (st != TN_OK) end_in_plugins(e, s);
+  return st;
 }
 
 static void give_up_kv(tn_engine *e, tn_seq *s)
@@ -59,7 +69,7 @@ tn_status tn_engine_admit(tn_engine *e, tn_seq *s)
   if (st != TN_OK) return st;
   e->n_resident++;
   if (s->swapped) st = bring_back(e, s);
-  if (st == TN_OK && !s->begun) st = tn_engine_begin(e, s);
+  if (st == TN_OK && !s->begun) st = begin(e, s);
   if (st == TN_OK) return TN_OK;
   give_up_kv(e, s);
   return st;
@@ -79,7 +89,8 @@ void tn_engine_preempt(tn_engine *e, tn_seq *s, uint32_t how)
   }
   give_up_kv(e, s);
   end_in_plugins(e, s);
-  s->n_done = 0;
+  if (s->signals) tn_signals_clear(s->signals, e->n_groups, e->cap_entries);
+  s->n_done = s->n_cached = 0;
   s->next_evict = TN_POS_INF;
 }
 
@@ -101,15 +112,20 @@ static void unlink_seq(tn_engine *e, const tn_seq *s)
   }
 }
 
-void tn_engine_finish(tn_engine *e, tn_seq *s, uint32_t why, const char *msg)
+void tn_engine_discard(tn_engine *e, tn_seq *s)
 {
-  s->finish = why;
-  if (e->cfg.events.finish) e->cfg.events.finish(e->cfg.events.ctx, s, why, msg);
   unlink_seq(e, s);
   end_in_plugins(e, s);
   give_up_kv(e, s);
   tn_signals_free(s->signals, e->n_groups);
   tn_seq_free(s);
+}
+
+void tn_engine_finish(tn_engine *e, tn_seq *s, uint32_t why, const char *msg)
+{
+  s->finish = why;
+  if (e->cfg.events.finish) e->cfg.events.finish(e->cfg.events.ctx, s, why, msg);
+  tn_engine_discard(e, s);
 }
 
 static tn_status check_request(const tn_engine *e, const tn_request *r, int64_t before, tn_err *err)
@@ -132,7 +148,8 @@ static tn_status check_request(const tn_engine *e, const tn_request *r, int64_t 
         err, TN_E_ARG,
         "temperature = %g with verify = greedy: drafted tokens can only be checked greedily; use verify = lossless",
         r->sampling.temperature);
-  return tn_sampling_check(&r->sampling, e->n_vocab, err);
+  tn_status st = tn_kv_could_hold(e->kv, most, err);
+  return st == TN_OK ? tn_sampling_check(&r->sampling, e->n_vocab, err) : st;
 }
 
 static tn_status grow_view(tn_engine *e, tn_err *err)
@@ -269,7 +286,7 @@ tn_status tn_engine_fork(tn_engine *e, uint64_t parent, const tn_request *req, u
   if (st == TN_OK) st = tn_kv_fork(e->kv, p->kv, s->kv);
   if (st == TN_OK) st = fork_in_plugins(e, parent, s->id);
   if (st != TN_OK) {
-    tn_engine_finish(e, s, TN_FINISH_ERROR, NULL);
+    tn_engine_discard(e, s);
     return tn_fail(err, st, "sequence %llu cannot be forked now (%s)", (unsigned long long)parent, tn_status_name(st));
   }
   copy_signals(e, p, s);

@@ -160,17 +160,26 @@ static void count_need(const tn_kv_store *s, int64_t n, uint32_t *need)
   }
 }
 
+tn_status tn_kv_could_hold(tn_kv_store *s, int64_t max_len, tn_err *err)
+{
+  count_need(s, max_len, s->need_most);
+  for (uint32_t p = 0; p < s->groups->n_pools; p++)
+    if (s->need_most[p] > s->groups->pool_pages[p])
+      return tn_fail(err, TN_E_NEVER, "a sequence of %lld tokens needs %u pages of the KV cache, which has %u",
+                     (long long)max_len, s->need_most[p], s->groups->pool_pages[p]);
+  return TN_OK;
+}
+
 tn_status tn_kv_seq_new(tn_kv_store *s, uint64_t id, int64_t n_start, int64_t max_len, tn_kv_seq **out)
 {
   *out = NULL;
   const tn_groups *gs = s->groups;
   count_need(s, n_start, s->need_now);
-  count_need(s, max_len, s->need_most);
-  for (uint32_t p = 0; p < gs->n_pools; p++)
-    if (s->need_most[p] > gs->pool_pages[p]) return TN_E_NEVER;
+  tn_status st = tn_kv_could_hold(s, max_len, NULL);
+  if (st != TN_OK) return st;
   tn_mem_need need = {
       .struct_size = sizeof need, .n_pools = gs->n_pools, .seq = id, .now = s->need_now, .most = s->need_most};
-  tn_status st = s->memory->admit(s->inst, &need);
+  st = s->memory->admit(s->inst, &need);
   if (st != TN_OK) return st;
   tn_kv_seq *q = tn_zalloc(1, sizeof *q);
   if (!q) {

@@ -1,5 +1,6 @@
 /* schedule: steps 1 and 3 of a turn. What the scheduler is shown, what it may answer, and what happens when pages run
  * out. See step.c. */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine_int.h"
@@ -13,21 +14,28 @@ static void reap(tn_engine *e)
   }
 }
 
+/* What changes when a sequence is admitted or preempted, so that the scheduler's next answer in this step knows. */
+static void show_state(tn_engine *e, uint32_t at)
+{
+  tn_seq *s = e->by_index[at];
+  if (s->kv)
+    s->state = s->n_done < s->n_prompt || tn_seq_todo(s) > 1 ? TN_SEQ_PREFILL : TN_SEQ_DECODE;
+  else
+    s->state = s->swapped ? TN_SEQ_SWAPPED : TN_SEQ_WAITING;
+  ((uint32_t *)(uintptr_t)e->view.state)[at] = s->state;
+  ((int64_t *)(uintptr_t)e->view.todo)[at] = tn_seq_todo(s) + tn_draft_limit(e, s);
+  ((int64_t *)(uintptr_t)e->view.held)[at] = s->n_done;
+}
+
 static void show(tn_engine *e)
 {
   uint32_t n = 0;
   tn_sched_view *v = &e->view;
   for (tn_seq *s = e->first; s; s = s->next) {
     s->run = s->n_nodes = 0;
-    if (s->kv)
-      s->state = s->n_done < s->n_prompt || tn_seq_todo(s) > 1 ? TN_SEQ_PREFILL : TN_SEQ_DECODE;
-    else
-      s->state = s->swapped ? TN_SEQ_SWAPPED : TN_SEQ_WAITING;
     e->by_index[n] = s;
+    show_state(e, n);
     ((uint64_t *)(uintptr_t)v->seq)[n] = s->id;
-    ((uint32_t *)(uintptr_t)v->state)[n] = s->state;
-    ((int64_t *)(uintptr_t)v->todo)[n] = tn_seq_todo(s) + tn_draft_limit(e, s);
-    ((int64_t *)(uintptr_t)v->held)[n] = s->kv ? s->n_done : 0;
     ((int64_t *)(uintptr_t)v->most)[n] = s->max_len;
     ((uint64_t *)(uintptr_t)v->arrival_ns)[n] = s->arrival_ns;
     ((uint64_t *)(uintptr_t)v->deadline_ns)[n] = 0;
@@ -85,6 +93,29 @@ static void fit(tn_seq *s, uint32_t *out_left)
   *out_left -= out + nodes;
 }
 
+/* Gives a planned sequence its KV. False: it does not run now. After the first that must wait nobody new is admitted:
+ * those who came later do not overtake. */
+static bool admit(tn_engine *e, uint32_t at, bool *full)
+{
+  tn_seq *s = e->by_index[at];
+  if (*full) return false;
+  tn_status st = tn_engine_admit(e, s);
+  *full = st == TN_E_FULL && e->n_resident > 0;
+  if (st == TN_OK) show_state(e, at);
+  if (st == TN_OK || *full) return st == TN_OK;
+  char why[128];
+  snprintf(why, sizeof why, "the sequence cannot start: %s",
+           st == TN_E_FULL || st == TN_E_NEVER ? "the KV cache cannot hold it" : tn_status_name(st));
+  tn_engine_finish(e, s, TN_FINISH_ERROR, why);
+  return false;
+}
+
+static void preempt(tn_engine *e, uint32_t at, uint32_t how)
+{
+  tn_engine_preempt(e, e->by_index[at], how);
+  show_state(e, at);
+}
+
 tn_status tn_engine_schedule(tn_engine *e, tn_err *err)
 {
   e->n_running = 0;
@@ -97,24 +128,12 @@ tn_status tn_engine_schedule(tn_engine *e, tn_err *err)
   if (st != TN_OK) return tn_fail(err, st, "scheduler/%s: plan: %s", e->scheduler.desc->name, tn_status_name(st));
   st = check_plan(e, err);
   if (st != TN_OK) return st;
-  for (uint32_t i = 0; i < e->plan.n_preempt; i++) {
-    tn_seq *s = e->by_index[e->plan.preempt[i]];
-    tn_engine_preempt(e, s, e->plan.how[i]);
-    s->run = 0;
-  }
+  for (uint32_t i = 0; i < e->plan.n_preempt; i++) preempt(e, e->plan.preempt[i], e->plan.how[i]);
   uint32_t out_left = e->max_out;
+  bool full = false;
   for (uint32_t i = 0; i < e->plan.n_run && e->n_running < e->cfg.max_seqs; i++) {
     tn_seq *s = e->by_index[e->plan.run[i]];
-    if (s->run == 0) continue;
-    if (!s->kv) {
-      st = tn_engine_admit(e, s);
-      if (st == TN_E_FULL) continue;
-      if (st != TN_OK) {
-        e->by_index[e->plan.run[i]] = NULL;
-        tn_engine_finish(e, s, TN_FINISH_ERROR, "the request does not fit into the KV cache");
-        continue;
-      }
-    }
+    if (s->run == 0 || (!s->kv && !admit(e, e->plan.run[i], &full))) continue;
     fit(s, &out_left);
     if (s->run > 0) e->running[e->n_running++] = s;
   }
@@ -131,44 +150,52 @@ static void stop_running(tn_engine *e, const tn_seq *s)
   }
 }
 
-/* Whom the scheduler wants to give way to s; s itself when the answer makes no sense. */
-static tn_seq *victim_for(tn_engine *e, tn_seq *s, uint32_t *how)
+static uint32_t index_of(const tn_engine *e, const tn_seq *s)
 {
-  uint32_t at = 0, index;
+  uint32_t at = 0;
   while (at < e->view.n && e->by_index[at] != s) at++;
-  const tn_scheduler_v1 *v = e->scheduler.desc->vtable;
-  *how = TN_PREEMPT_RECOMPUTE;
-  tn_status st = v->victim(e->scheduler.inst, &e->view, at, &index, how);
-  bool sane = st == TN_OK && index < e->view.n && e->by_index[index] && e->by_index[index]->kv;
-  return sane ? e->by_index[index] : s;
+  return at;
 }
 
-tn_status tn_engine_reserve(tn_engine *e, tn_err *err)
+/* Whom the scheduler wants to give way to the sequence at `blocked`; that one itself when the answer makes no sense. */
+static uint32_t victim_for(tn_engine *e, uint32_t blocked, uint32_t *how)
+{
+  uint32_t index = blocked;
+  const tn_scheduler_v1 *v = e->scheduler.desc->vtable;
+  *how = TN_PREEMPT_RECOMPUTE;
+  tn_status st = v->victim(e->scheduler.inst, &e->view, blocked, &index, how);
+  bool sane = st == TN_OK && index < e->view.n && e->by_index[index] && e->by_index[index]->kv;
+  return sane ? index : blocked;
+}
+
+/* Somebody gives way to running[i]; returns where the reservation goes on. */
+static uint32_t make_room(tn_engine *e, uint32_t i)
+{
+  uint32_t how, at = victim_for(e, index_of(e, e->running[i]), &how);
+  const tn_seq *victim = e->by_index[at];
+  bool before = false;
+  for (uint32_t k = 0; k < i; k++) before = before || e->running[k] == victim;
+  stop_running(e, victim);
+  preempt(e, at, how);
+  return i - before;
+}
+
+void tn_engine_reserve(tn_engine *e)
 {
   for (uint32_t i = 0; i < e->n_running;) {
     tn_seq *s = e->running[i];
     tn_status st = tn_kv_reserve(e->kv, s->kv, s->run + s->n_nodes);
-    if (st == TN_E_FULL && s->n_nodes > 0) {
-      s->n_nodes = 0;
-      continue;
-    }
-    if (st == TN_OK) {
+    if (st == TN_OK)
       i++;
-      continue;
+    else if (s->n_nodes > 0)
+      s->n_nodes = 0; /* drafted rows are the first to go */
+    else if (st == TN_E_FULL && e->n_resident > 1)
+      i = make_room(e, i);
+    else {
+      char why[128];
+      snprintf(why, sizeof why, "no room in the KV cache behind %lld tokens of the sequence (%s)", (long long)s->n_done,
+               tn_status_name(st));
+      tn_engine_finish(e, s, TN_FINISH_ERROR, why);
     }
-    if (st != TN_E_FULL || e->n_resident == 1) {
-      stop_running(e, s);
-      tn_engine_finish(e, s, TN_FINISH_ERROR, "the KV cache has no room for the sequence, and nobody could give way");
-      continue;
-    }
-    uint32_t how;
-    tn_seq *victim = victim_for(e, s, &how);
-    bool before = false;
-    for (uint32_t k = 0; k < i; k++) before = before || e->running[k] == victim;
-    stop_running(e, victim);
-    tn_engine_preempt(e, victim, how);
-    i -= before;
   }
-  (void)err;
-  return TN_OK;
 }

@@ -108,6 +108,14 @@ tn_signals *tn_signals_new(uint32_t n_groups, size_t cap, bool attn, bool window
   return s;
 }
 
+void tn_signals_clear(tn_signals *s, uint32_t n_groups, size_t cap)
+{
+  int64_t **const arrays[] = {s->attn, s->win, s->knorm};
+  for (size_t i = 0; i < TN_ARRAY_LEN(arrays); i++)
+    for (uint32_t g = 0; g < n_groups; g++)
+      if (arrays[i][g]) memset(arrays[i][g], 0, cap * sizeof **arrays[i]);
+}
+
 void tn_signals_free(tn_signals *s, uint32_t n_groups)
 {
   if (!s) return;

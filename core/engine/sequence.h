@@ -94,6 +94,7 @@ static inline uint32_t tn_score_first(const tn_seq *s)
 }
 
 tn_signals *tn_signals_new(uint32_t n_groups, size_t cap, bool attn, bool window, bool knorm);
+void tn_signals_clear(tn_signals *s, uint32_t n_groups, size_t cap);
 void tn_signals_free(tn_signals *s, uint32_t n_groups);
 
 #endif

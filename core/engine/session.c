@@ -180,7 +180,7 @@ tn_status tn_engine_restore(tn_engine *e, const uint8_t *p, size_t n, const uint
     st = tn_fail(err, TN_E_IO, "saved session: eviction state of another size");
   if (st == TN_OK) st = load_plugins(e, s->id, at + h.signal_bytes, h.plugin_bytes, err);
   if (st != TN_OK) {
-    tn_engine_finish(e, s, TN_FINISH_ERROR, NULL);
+    tn_engine_discard(e, s);
     return st;
   }
   s->n_done = s->n_cached = h.n_done;

@@ -10,8 +10,12 @@
 static tn_status run(tn_engine *e, tn_err *err)
 {
   tn_batch_begin(e->batcher);
-  for (uint32_t i = 0; i < e->n_running; i++)
-    tn_batch_add(e->batcher, e->running[i], e->kv, tn_evict_node_signals(e, i, e->running[i]));
+  for (uint32_t i = 0; i < e->n_running; i++) {
+    tn_seq *s = e->running[i];
+    tn_signals *const *signals = tn_evict_node_signals(e, i, s);
+    if (e->ev.scores && !signals) s->n_nodes = 0; /* no memory for what drafted rows signal: they do not run */
+    tn_batch_add(e->batcher, s, e->kv, signals);
+  }
   tn_batch *b = tn_batch_end(e->batcher);
   tn_status st = tn_tiler_fill(e, b);
   if (st == TN_OK) st = tn_exec_run(e->exec, 0, UINT32_MAX, b);
@@ -26,7 +30,7 @@ tn_status tn_engine_step(tn_engine *e, tn_err *err)
 {
   tn_status st = tn_engine_schedule(e, err);
   if (st == TN_OK && e->n_running > 0) st = tn_draft_propose(e, err);
-  if (st == TN_OK && e->n_running > 0) st = tn_engine_reserve(e, err);
+  if (st == TN_OK && e->n_running > 0) tn_engine_reserve(e);
   if (st == TN_OK && e->n_running > 0) st = run(e, err);
   if (st == TN_OK && e->n_running > 0) st = tn_engine_collect(e, err);
   if (st == TN_OK) return TN_OK;
