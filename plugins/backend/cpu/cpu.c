@@ -203,6 +203,7 @@ static const tn_desc desc = {
   .counters = counters,
   .create = create,
   .destroy = destroy,
+  .ext = tn_cpu_ext,
   .vtable = &vtable,
 };
 static const tn_desc *const descs[] = {&desc};

@@ -10,6 +10,7 @@
  *   pages.c     its pages and entries          linear.c   LINEAR, SEGSUM
  *   program.c   prepared programs              write.c    KV_WRITE
  *   attend.c    ATTEND: tasks and merging      tile.c     a tile's keys, values and visible bits
+ *   peak.c      extensions for measurements
  */
 #ifndef TN_BACKEND_CPU_H
 #define TN_BACKEND_CPU_H
@@ -60,6 +61,9 @@ void tn_cpu_barrier(tn_inst *in);
 
 /* Worker's share [*first, *last) of n items. */
 void tn_cpu_share(int64_t n, uint32_t worker, uint32_t n_workers, int64_t *first, int64_t *last);
+
+/* Extensions: "tenon.peak/1" (peak.c). */
+const void *tn_cpu_ext(tn_inst *in, const char *id);
 
 /* ---------------------------------------------------------------- buffers (buffers.c) */
 
@@ -151,6 +155,7 @@ typedef struct cpu_op {
   cpu_head *heads;  /* [attend.n_kv_heads] of KV_WRITE, ATTEND; else NULL */
   tnk_panels w;     /* LINEAR, EMBED */
   const float *vec; /* NORM, LINEAR's and SEGSUM's bias: numbers, or NULL */
+  bool codes;       /* LINEAR: multiplied as codes, in whole blocks; else as f32 numbers */
   bool barrier;     /* reads or overwrites what records since the last barrier wrote or read */
   uint32_t input;   /* LINEAR: first record of those in a row that read the same 8-bit rows */
 } cpu_op;
@@ -169,11 +174,11 @@ struct tn_prepared {
   uint32_t *table_dims;
   tn_tensor *taps;     /* [n_taps] */
   tn_prepare hooks;    /* ctx, observe, collective */
-  bool has_floats;     /* a LINEAR has FLOAT panels or plain rows */
+  bool has_floats;     /* a LINEAR is not multiplied as codes */
   int64_t max_blocks;  /* of a LINEAR's input, in blocks of 32 */
   tnk_cell *cells;     /* [max_rows][max_blocks] a LINEAR's input in 8 bits; NULL: f32 activations */
   tnk_cell *own_cells; /* [n_workers][CPU_OWN_ROWS][max_blocks] the same of few rows, each worker for itself */
-  float *rounded;      /* [max_rows][32 max_blocks] the same back in f32, for FLOAT panels; NULL: not needed */
+  float *rounded;      /* [max_rows][32 max_blocks] the same back in f32; NULL: not needed */
   uint32_t *next;      /* [n_ops] task counters, 0 when a run starts */
   uint8_t *work;       /* [n_workers][work_bytes] scratch of ATTEND */
   uint64_t work_bytes;

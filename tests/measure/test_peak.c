@@ -1,0 +1,55 @@
+/* peak: the loop does the products it counts, on every instruction set of this processor. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+#include "cpu/isa.h"
+#include "cpu/peak.h"
+
+enum { LANES = 16 };
+
+/* Row r's byte c of a block: byte c % 4 of dword r of line c / 4. */
+static void by_hand(const tnk_peak_data *d, int32_t *sum)
+{
+  memset(sum, 0, sizeof *sum * TNK_PEAK_ROWS * LANES);
+  for (int r = 0; r < TNK_PEAK_ROWS; r++)
+    for (int b = 0; b < TNK_PEAK_BLOCKS; b++)
+      for (int c = 0; c < 32; c++)
+        for (int l = 0; l < LANES; l++) sum[r * LANES + l] += d->code[b][c / 4][4 * l + c % 4] * d->row[r][b][c];
+}
+
+Test(peak, the_same_sums_as_by_hand_on_every_isa)
+{
+  static tnk_peak_data d;
+  int32_t want[TNK_PEAK_ROWS * LANES], got[TNK_PEAK_ROWS * LANES];
+  tnk_peak_fill(&d);
+  const uint8_t *code = d.code[0][0];
+  for (size_t i = 0; i < sizeof d.code; i++) cr_assert(lt(u8, code[i], 16));
+  by_hand(&d, want);
+  int tried = 0;
+  for (int isa = 0; isa < TNK_ISA_COUNT; isa++) {
+    if (!tnk_isa_runs(isa)) continue;
+    memset(got, 0xAA, sizeof got);
+    uint64_t ops = tnk_peak_of(isa)(&d, 3, got);
+    cr_expect(eq(u64, ops, 3ull * 2 * TNK_PEAK_BLOCKS * 32 * LANES * TNK_PEAK_ROWS));
+    cr_expect(memcmp(got, want, sizeof got) == 0, "%s gives other sums", tnk_isa_name(isa));
+    tried++;
+  }
+  cr_assert(gt(int, tried, 0));
+}
+
+/* The largest codes and rows: 8 x 2 x 15 x 127 is what 16 bits hold. */
+Test(peak, no_sum_saturates)
+{
+  static tnk_peak_data d;
+  int32_t want[TNK_PEAK_ROWS * LANES], got[TNK_PEAK_ROWS * LANES];
+  memset(d.code, 15, sizeof d.code);
+  memset(d.row, -127, sizeof d.row);
+  by_hand(&d, want);
+  cr_assert(eq(i32, want[0], -15 * 127 * 32 * TNK_PEAK_BLOCKS));
+  for (int isa = 0; isa < TNK_ISA_COUNT; isa++) {
+    if (!tnk_isa_runs(isa)) continue;
+    tnk_peak_of(isa)(&d, 1, got);
+    cr_expect(memcmp(got, want, sizeof got) == 0, "%s gives other sums", tnk_isa_name(isa));
+  }
+}
