@@ -74,27 +74,28 @@ static void gather(const tnk_panels *p, int64_t panel, int64_t k0, int64_t n, fl
   }
 }
 
-/* f32 activations: a chunk becomes f32 numbers once for all rows; columns past k are left out. */
+/* f32 activations, columns [begin, end): a chunk becomes f32 numbers once for all rows. */
 static void float_rows(const tnk_linear_kernels *l, const tnk_panels *p, int64_t panel, const tnk_operand *a,
                        int64_t rows, int64_t begin, int64_t end, float *acc, tnk_chunk *w, float *numbers)
 {
   const tnk_fmt *f = &p->fmt;
   const uint8_t *data = p->data + (size_t)panel * p->panel_bytes;
-  for (int64_t b = begin, n; b < end; b += n) {
-    n = next_chunk(b, end);
-    const int64_t left = p->k - b * TNK_BLOCK, columns = n * TNK_BLOCK < left ? n * TNK_BLOCK : left;
+  for (int64_t c = begin, m; c < end; c += m) {
+    const int64_t b = c / TNK_BLOCK, n = next_chunk(b, (end + TNK_BLOCK - 1) / TNK_BLOCK), last = (b + n) * TNK_BLOCK;
+    const float *from = numbers;
+    m = last < end ? last - c : end - c;
     if (f->kind == TNK_MATRIX) {
-      gather(p, panel, b * TNK_BLOCK, columns, numbers);
+      gather(p, panel, c, m, numbers);
     } else if (f->kind == TNK_FLOAT) {
-      const size_t at = (size_t)b * TNK_BLOCK * TNK_PANEL * tnk_scale_bytes(f->scale);
-      l->numbers(f->scale, columns, data + at, numbers);
+      l->numbers(f->scale, m, data + (size_t)(c * TNK_PANEL) * tnk_scale_bytes(f->scale), numbers);
     } else {
       fill_of(l, p)(f, data, p->blocks, b, n, w);
       l->floats(f, n, w, numbers);
+      from += c % TNK_BLOCK * TNK_PANEL;
     }
     for (int64_t r = 0; r < rows; r += TNK_ROWS) {
-      const int64_t m = rows - r < TNK_ROWS ? rows - r : TNK_ROWS;
-      l->fdot[m - 1](columns, numbers, a->x + r * a->stride + b * TNK_BLOCK, a->stride, acc + r * TNK_PANEL);
+      const int64_t few = rows - r < TNK_ROWS ? rows - r : TNK_ROWS;
+      l->fdot[few - 1](m, from, a->x + r * a->stride + c, a->stride, acc + r * TNK_PANEL);
     }
   }
 }
@@ -105,10 +106,11 @@ void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t 
   tnk_chunk *w = work;
   float *numbers = (float *)(void *)(w + 1);
   const uint8_t *data = p->data + (size_t)panel * p->panel_bytes;
-  const int64_t step = p->blocks / segments;
+  const int64_t step = p->blocks / segments, columns = p->k / segments;
   memset(part, 0, (size_t)rows * segments * TNK_PANEL * sizeof *part);
-  for (int64_t b = 0; b < step * segments; b += step, part += rows * TNK_PANEL) {
-    if (a->x) float_rows(l, p, panel, a, rows, b, b + step, part, w, numbers);
+  for (int64_t s = 0; s < segments; s++, part += rows * TNK_PANEL) {
+    const int64_t b = s * step;
+    if (a->x) float_rows(l, p, panel, a, rows, s * columns, (s + 1) * columns, part, w, numbers);
     else if (rows <= TNK_STRAIGHT && p->format >= 0) few_rows(l, p, data, a, rows, b, b + step, part);
     else tile_rows(l, p, data, a, rows, b, b + step, part, w);
   }

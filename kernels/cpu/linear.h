@@ -62,7 +62,7 @@ const tnk_linear_kernels *tnk_linear_of(int isa);
 /* One panel times rows. Exactly one of cells [rows][k blocks] and x [rows][x_stride] is given.
  *   part  out  [segments][rows][16]: the sums of the segments, apart
  *   work       scratch of TNK_WORK bytes, 64-aligned, of the calling thread
- * rows: 1 .. TNK_TILE. segments divide the blocks of k. */
+ * rows: 1 .. TNK_TILE. segments divide k; with cells, into whole blocks. */
 typedef struct tnk_operand {
   const tnk_cell *cells;
   const float *x;

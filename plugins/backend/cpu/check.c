@@ -86,9 +86,6 @@ static tn_status check_linear(const cpu_call *c, tn_err *err)
   if (l->n < 1 || l->k < 1 || l->segments < 1 || l->segments > CPU_MAX_SEGMENTS || l->k % (int64_t)l->segments) {
     return bad(c, err, "the segments do not divide the columns, or are more than 256");
   }
-  if (l->segments > 1 && l->k / (int64_t)l->segments % TNK_BLOCK) {
-    return bad(c, err, "the segments are no multiples of 32 columns");
-  }
   if (!tn_cpu_weight_panels(c->w, &w)) return bad(c, err, "the weight cannot be decoded");
   if (c->w2 && parts) return bad(c, err, "a bias belongs behind the sum of the parts");
   if (c->w2 && !tn_cpu_weight_vector(c->w2, l->n)) return bad(c, err, "the bias is no f32 vector of the outputs");
@@ -229,6 +226,10 @@ void tn_cpu_bind(const cpu_call *c, cpu_op *rec)
 {
   const tn_op *op = c->op;
   if (op->kind == TN_OP_EMBED || op->kind == TN_OP_LINEAR) (void)tn_cpu_weight_panels(c->w, &rec->w);
+  if (op->kind == TN_OP_LINEAR) {
+    const int64_t part = op->p.linear.k / (int64_t)op->p.linear.segments;
+    rec->codes = rec->w.fmt.kind == TNK_CODES && (op->p.linear.segments == 1 || part % TNK_BLOCK == 0);
+  }
   if (op->kind == TN_OP_NORM && c->w) rec->vec = tn_cpu_weight_vector(c->w, op->p.norm.span);
   if (op->kind == TN_OP_LINEAR && c->w2) rec->vec = tn_cpu_weight_vector(c->w2, op->p.linear.n);
   if (op->kind == TN_OP_SEGSUM && c->w2) rec->vec = tn_cpu_weight_vector(c->w2, c->y.cols);

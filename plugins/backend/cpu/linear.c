@@ -3,9 +3,7 @@
 
 #include "cpu.h"
 
-static bool codes(const cpu_call *c) { return c->rec->w.fmt.kind == TNK_CODES; }
-
-bool tn_cpu_own_cells(const cpu_call *c) { return c->n <= CPU_OWN_ROWS && codes(c); }
+bool tn_cpu_own_cells(const cpu_call *c) { return c->n <= CPU_OWN_ROWS && c->rec->codes; }
 
 /* Where the 8-bit rows are: the worker's own where there are few. */
 static tnk_cell *cells_of(const cpu_call *c)
@@ -23,7 +21,7 @@ static void quantize(const cpu_call *c)
   for (int64_t r = first; r < last; r++) {
     tnk_cell *cells = cells_of(c) + r * blocks;
     c->in->vec->quant(c->x.p + r * c->x.stride, k, cells);
-    if (!codes(c)) c->in->vec->dequant(cells, k, c->p->rounded + r * k);
+    if (!c->rec->codes) c->in->vec->dequant(cells, k, c->p->rounded + r * k);
   }
 }
 
@@ -32,7 +30,7 @@ static tnk_operand operand_of(const cpu_call *c)
 {
   const int64_t k = c->op->p.linear.k;
   if (!c->p || !c->p->cells) return (tnk_operand){.x = c->x.p, .stride = c->x.stride};
-  if (!codes(c)) return (tnk_operand){.x = c->p->rounded, .stride = k};
+  if (!c->rec->codes) return (tnk_operand){.x = c->p->rounded, .stride = k};
   return (tnk_operand){.cells = cells_of(c), .stride = c->rec->w.blocks};
 }
 

@@ -129,7 +129,7 @@ static void add_work(tn_prepared *p, const cpu_op *r)
 {
   const tn_op *op = &r->op;
   if (op->kind == TN_OP_LINEAR && r->w.blocks > p->max_blocks) p->max_blocks = r->w.blocks;
-  if (op->kind == TN_OP_LINEAR && r->w.fmt.kind != TNK_CODES) p->has_floats = true;
+  if (op->kind == TN_OP_LINEAR && !r->codes) p->has_floats = true;
   for (uint32_t h = 0; op->kind == TN_OP_ATTEND && h < op->p.attend.n_kv_heads; h++) {
     const cpu_group *g = &p->kv->groups[r->heads[h].group];
     const uint64_t bytes = (tn_cpu_attend_bytes(g, op) + CPU_LINE - 1) / CPU_LINE * CPU_LINE;
@@ -201,8 +201,7 @@ static void share_inputs(tn_prepared *p)
   for (uint32_t i = 0; i < p->n_ops; i++) {
     cpu_op *r = &p->ops[i];
     if (r->op.kind == TN_OP_LINEAR) {
-      const bool same = last && last->op.in[0] == r->op.in[0] &&
-                        (last->w.fmt.kind == TNK_CODES) == (r->w.fmt.kind == TNK_CODES);
+      const bool same = last && last->op.in[0] == r->op.in[0] && last->codes == r->codes;
       r->input = same ? last->input : i;
       last = r;
     }
