@@ -207,7 +207,8 @@ typedef struct tn_svc_ops {
   tn_status (*upload)(tn_hctx *, const tn_tensor *dst, const void *src, uint64_t bytes);             /* [stream] */
   tn_status (*download)(tn_hctx *, const tn_tensor *src, void *dst, uint64_t bytes);                 /* [stream] */
   tn_status (*sync)(tn_hctx *);                                                                      /* [hot] */
-  /* Runs one stateless record (EMBED NORM LINEAR ADD GLU SCALE SOFTCAP SEGSUM) on n_rows rows: [hot][stream] */
+  /* Runs one stateless record (EMBED NORM LINEAR ADD GLU SCALE SOFTCAP SEGSUM) on n_rows rows; EMBED takes its tokens
+   * from in[0], an I32 tensor. [hot][stream] */
   tn_status (*run)(tn_hctx *, const struct tn_op *op, const tn_tensor *const *in, const tn_tensor *const *out,
                    const tn_tensor *const *weights, int64_t n_rows);
 } tn_svc_ops;
@@ -281,7 +282,8 @@ typedef struct tn_mask {
 enum { TN_TILE_FULL = 0, TN_TILE_MASK = 1 /* the layer's masks */, TN_TILE_BITMAP = 2 };
 
 /* The key tiles that the 64 queries of one query tile may see; keys of tiles not listed are not seen. Causality and
- * the other owners' masks apply on top. */
+ * the other owners' masks apply on top. The first mask of a record with tiles is the tile owner's own: it counts in
+ * tiles of kind MASK only. */
 typedef struct tn_tile_list {
   uint32_t struct_size, n, cap, reserved0;
   int32_t *tile;    /* [cap] ascending key tile (text position / 64) */
@@ -303,7 +305,7 @@ enum {
   TN_OP_EMBED = 1, /* out0[r] = w0[token[r]] * scale */
   TN_OP_NORM,      /* out0 = in0 / rms(in0) * w0, per span of norm.span columns */
   TN_OP_LINEAR,    /* out0 = in0 w0^T (+ w1): summed in linear.segments equal parts of k, parts added in order */
-  TN_OP_SEGSUM,    /* out0 = in0's parts [segments][cols] added in order */
+  TN_OP_SEGSUM,    /* out0 = in0's parts [segments][cols] added in order (+ w1) */
   TN_OP_ADD,       /* out0 = in0 + in1 */
   TN_OP_GLU,       /* out0 = act(in0) * in1 */
   TN_OP_ROPE,      /* out0 = rotate(in0) by the batch's table of rope.table */
@@ -334,10 +336,11 @@ typedef struct tn_op_glu { uint32_t act, reserved0; } tn_op_glu;
 typedef struct tn_op_rope { uint32_t n_heads, d_head, dims, style, table, sink; } tn_op_rope; /* sink: sink_pos table */
 typedef struct tn_op_attend {
   uint32_t n_heads, n_kv_heads, d_head, d_v; /* heads of this rank */
-  uint32_t head0, kv_head0;                  /* first of them in the model */
+  uint32_t head0, kv_head0;                  /* first of them in the model. A record's columns of an act start at
+                                                (head0 - the program's lowest head0) d_head; likewise for KV heads */
   float scale, softcap;                      /* softcap 0: none */
   uint32_t mask, n_masks;                    /* tn_program.masks[mask .. mask + n_masks), all must agree */
-  uint32_t state, rope;                      /* STATE_MIX: state spec index; RAW keys: rope table and ... */
+  uint32_t state, rope;                      /* STATE_MIX: index of its page group; RAW keys: rope table and ... */
   uint32_t rope_style, rope_dims;            /* ... how to rotate them */
   uint32_t tiles;                            /* 0, or 1 + index into tn_batch.tile_sets */
   uint32_t n_sinks;                          /* queries in1 serve entries at text positions < n_sinks */
@@ -401,6 +404,7 @@ typedef struct tn_program {
   const tn_kv_group *const *groups;
   const tn_mask *masks;
   const uint32_t *table_dims;         /* [n_tables] rotated dims of each rope table */
+  uint32_t n_kv_heads, reserved0;     /* KV heads of the model, of which a rank may hold some */
 } tn_program;
 
 /* ---------------------------------------------------------------- one step's batch */
@@ -412,13 +416,13 @@ typedef struct tn_kv_view { /* one sequence's entries in one group. Entry r: pag
   const uint8_t *layout;     /* [n_pages] or NULL: all layout 0 */
   const int64_t *text_pos;   /* [n] or NULL: entry r is text position r. -1: a hole, skipped */
   const int64_t *rope_pos;   /* [n] or NULL: equal to text_pos. RAW keys are rotated by it */
-  const float *cos, *sin;    /* RAW keys: [n + new rows][dims/2] of those positions; else NULL */
+  const float *cos, *sin;    /* RAW keys: [n + new rows][dims/2] by entry (n + slot); else NULL */
   int64_t folded;            /* KIND_STATE: tokens already in the state, a multiple of 64 */
   int32_t state;             /* KIND_STATE: page id in state_pool */
   uint32_t reserved0;
 } tn_kv_view;
 
-typedef struct tn_signal { /* accumulators of one sequence (or of one drafted row), per group */
+typedef struct tn_signal { /* accumulators of one sequence (or of one drafted row), per group, by entry (view.n + slot) */
   uint32_t struct_size, n_groups;
   int64_t *const *attn;  /* [n_groups] -> [entries]; attention received, unit 2^-32, summed over the group's heads and
                             layers; NULL: not wanted */
@@ -454,7 +458,7 @@ typedef struct tn_batch { /* all arrays are host memory, borrowed until run() re
   const float *const *sin;
   const float *const *sink_cos; /* the same for queries against sink entries; NULL pointers: not used */
   const float *const *sink_sin;
-  /* [n_tile_sets * n_seqs * G]: set s, sequence q, KV head g at (s n_seqs + q) G + g; or NULL */
+  /* [n_tile_sets * n_seqs * G], G = tn_program.n_kv_heads: set s, sequence q, head g at (s n_seqs + q) G + g; or NULL */
   const tn_tile_set *const *tile_sets;
 } tn_batch;
 

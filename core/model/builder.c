@@ -60,6 +60,7 @@ static void finish(tn_maker *b)
   for (uint32_t c = 0; c < s->n_classes; c++) own->table_dims[c] = s->rope_dims;
   g->struct_size = sizeof *g;
   g->n_tables = s->n_classes;
+  g->n_kv_heads = s->n_kv_heads;
   g->ops = (const tn_op *const *)own->ops;
   g->acts = (const tn_act *const *)own->acts;
   g->weights = own->weights;

@@ -43,6 +43,8 @@ uint32_t prog_group(prog *p, tn_kv_group g)
   cr_assert(lt(u32, i, RIG_GROUPS));
   p->groups[i] = g;
   p->group_ptr[i] = &p->groups[i];
+  for (uint32_t h = 0; h < g.n_heads; h++)
+    if ((uint32_t)g.heads[h] >= p->pr.n_kv_heads) p->pr.n_kv_heads = (uint32_t)g.heads[h] + 1;
   return i;
 }
 

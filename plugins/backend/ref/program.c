@@ -152,38 +152,26 @@ static tn_status check_op(tn_inst *in, tn_prepared *p, uint32_t i, tn_err *err)
   return r->heads ? tn_ref_check_heads(&c, r->heads, err) : no_memory(err, "records");
 }
 
-/* This rank's first heads, and the model's number of KV heads, which only the page groups show. */
-static tn_status count_heads(tn_prepared *p, tn_err *err)
+/* This rank's first heads: columns of an act are counted from them. */
+static void first_heads(tn_prepared *p)
 {
-  bool gathers = false, tiles = false;
   p->head0 = p->kv_head0 = UINT32_MAX;
   for (uint32_t i = 0; i < p->n_ops; i++) {
     const tn_op *op = &p->ops[i].op;
     const tn_op_attend *a = &op->p.attend;
-    gathers = gathers || (op->kind == TN_OP_COLLECTIVE && op->p.coll.kind == TN_COLL_ALL_GATHER);
     if (!uses_cache(op)) continue;
-    tiles = tiles || (op->kind == TN_OP_ATTEND && a->tiles);
     if (a->kv_head0 < p->kv_head0) p->kv_head0 = a->kv_head0;
     if (op->kind != TN_OP_KV_WRITE && a->head0 < p->head0) p->head0 = a->head0;
   }
-  for (uint32_t g = 0; p->kv && g < p->kv->n_groups; g++) {
-    for (uint32_t h = 0; h < p->kv->groups[g].n_heads; h++) {
-      const uint32_t head = (uint32_t)p->kv->groups[g].heads[h];
-      if (head >= p->n_kv_heads) p->n_kv_heads = head + 1;
-    }
-  }
-  if (!tiles || !gathers) return TN_OK;
-  return tn_ref_fail(err, TN_E_UNSUPPORTED, "attention tile lists with heads divided among ranks");
 }
 
 static tn_status check_program(tn_inst *in, tn_prepared *p, tn_err *err)
 {
   int64_t int8_cols = 0, widest = 1;
   const uint32_t rows = p->max_rows > p->max_out ? p->max_rows : p->max_out;
-  tn_status st = count_heads(p, err);
-  if (st) return st;
+  first_heads(p);
   for (uint32_t i = 0; i < p->n_ops; i++) {
-    st = check_op(in, p, i, err);
+    tn_status st = check_op(in, p, i, err);
     if (st) return st;
     add_work(p, &p->ops[i], &int8_cols);
   }
@@ -222,6 +210,7 @@ tn_status tn_ref_prepare(tn_inst *in, const tn_program *pr, const tn_prepare *ho
   p->kv = kv;
   p->n_weights = pr->n_weights;
   p->n_masks = pr->n_masks;
+  p->n_kv_heads = pr->n_kv_heads;
   p->n_tables = pr->n_tables;
   p->n_taps = how->n_taps;
   p->flags = how->flags;
