@@ -20,7 +20,8 @@
  *   tables    rope table c is that of layer class c; rope.sink = 1 uses sink_cos and sink_sin of the same table.
  *   masks     masks [mask, mask + n_masks) of an ATTEND are those of the variant, of the layer's window and of the
  *             eviction policy that are not all-pass. n_masks 0: causality only. Records share equal runs.
- *   tiles     p.attend.tiles is 1 + s: set s belongs to layer tile_layers[s] of tn_built.
+ *   tiles     p.attend.tiles is 1 + s: set s belongs to layer tile_layers[s] of tn_built. The first mask is then the
+ *             variant's own, all-pass or not: it counts in tiles of kind MASK alone, the others count in all.
  *   vectors   norm weights and biases are tensors with ne[0] = their length.
  *   parallel  a rank's part sums: LINEAR with TN_OPF_PARTS -> [segments of the rank][d], COLLECTIVE ALL_GATHER ->
  *             [segments of the model][d], SEGSUM -> [d]. p.linear of SEGSUM: n = d, k = 0, segments.

@@ -138,7 +138,8 @@ tn_head_run tn_mk_run(tn_maker *b, uint32_t kv_head0)
   return r;
 }
 
-/* The variant's mask, the window of the layer's class, the eviction mask: those that hide something. */
+/* The variant's mask, the window of the layer's class, the eviction mask: those that hide something. With tile lists the
+ * variant's comes first whatever it hides: it is the one that full tiles and bitmaps stand in for. */
 void tn_mk_run_masks(tn_maker *b, const tn_head_run *run, tn_op_attend *p)
 {
   const tn_model_shape *s = &b->m->shape;
@@ -146,7 +147,7 @@ void tn_mk_run_masks(tn_maker *b, const tn_head_run *run, tn_op_attend *p)
   const tn_evict_spec *e = b->in->evict;
   tn_mask list[3];
   uint32_t n = 0;
-  if (!passes_all(&run->spec.mask)) list[n++] = run->spec.mask;
+  if (run->spec.kind == TN_AT_TILES || !passes_all(&run->spec.mask)) list[n++] = run->spec.mask;
   if (window > 0) list[n++] = (tn_mask){0, window, 1, 0, 0};
   if (e && e->kind == TN_EV_POSITION && !passes_all(&e->mask)) list[n++] = e->mask;
   tn_mk_masks(b, list, n, p);
