@@ -90,6 +90,7 @@ void tn_engine_preempt(tn_engine *e, tn_seq *s, uint32_t how)
   give_up_kv(e, s);
   end_in_plugins(e, s);
   if (s->signals) tn_signals_clear(s->signals, e->n_groups, e->cap_entries);
+  if (s->req.score_from < s->n_done) s->req.score_from = s->n_done; /* rows before were told */
   s->n_done = s->n_cached = 0;
   s->next_evict = TN_POS_INF;
 }

@@ -32,7 +32,7 @@ static void show(tn_engine *e)
   uint32_t n = 0;
   tn_sched_view *v = &e->view;
   for (tn_seq *s = e->first; s; s = s->next) {
-    s->run = s->n_nodes = 0;
+    s->run = s->n_nodes = s->preempt = 0;
     e->by_index[n] = s;
     show_state(e, n);
     ((uint64_t *)(uintptr_t)v->seq)[n] = s->id;
@@ -52,6 +52,8 @@ static tn_status bad_plan(const tn_engine *e, tn_err *err, const char *what, uin
   return tn_fail(err, TN_E_INTERNAL, "scheduler/%s: plan: entry %u %s", e->scheduler.desc->name, at, what);
 }
 
+static bool known_how(uint32_t how) { return how == TN_PREEMPT_RECOMPUTE || how == TN_PREEMPT_SWAP; }
+
 /* The plan is inside the view, names nobody twice and fits into a step. */
 static tn_status check_plan(tn_engine *e, tn_err *err)
 {
@@ -61,14 +63,18 @@ static tn_status check_plan(tn_engine *e, tn_err *err)
     return bad_plan(e, err, "is past the end of the view", p->n_run);
   for (uint32_t i = 0; i < p->n_preempt; i++) {
     if (p->preempt[i] >= e->view.n) return bad_plan(e, err, "preempts a sequence that is not there", i);
-    if (!e->by_index[p->preempt[i]]->kv) return bad_plan(e, err, "preempts a sequence that holds nothing", i);
+    tn_seq *s = e->by_index[p->preempt[i]];
+    if (!s->kv) return bad_plan(e, err, "preempts a sequence that holds nothing", i);
+    if (s->preempt) return bad_plan(e, err, "preempts a sequence twice", i);
+    if (!known_how(p->how[i])) return bad_plan(e, err, "preempts in no known way", i);
+    s->preempt = p->how[i];
   }
   for (uint32_t i = 0; i < p->n_run; i++) {
     if (p->run[i] >= e->view.n) return bad_plan(e, err, "runs a sequence that is not there", i);
     tn_seq *s = e->by_index[p->run[i]];
     if (s->run) return bad_plan(e, err, "runs a sequence twice", i);
     if (p->tokens[i] < 1 || p->tokens[i] > e->view.todo[p->run[i]])
-      return bad_plan(e, err, "runs more tokens than there are", i);
+      return bad_plan(e, err, "runs more tokens than there are, or none", i);
     s->run = p->tokens[i];
     rows += p->tokens[i];
   }
@@ -164,6 +170,7 @@ static uint32_t victim_for(tn_engine *e, uint32_t blocked, uint32_t *how)
   const tn_scheduler_v1 *v = e->scheduler.desc->vtable;
   *how = TN_PREEMPT_RECOMPUTE;
   tn_status st = v->victim(e->scheduler.inst, &e->view, blocked, &index, how);
+  if (!known_how(*how)) *how = TN_PREEMPT_RECOMPUTE;
   bool sane = st == TN_OK && index < e->view.n && e->by_index[index] && e->by_index[index]->kv;
   return sane ? index : blocked;
 }
