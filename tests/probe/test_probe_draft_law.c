@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "naive.h"
 #include "probe_rig.h"
+#include "support/naive.h"
 
 enum { N_PROMPT = 5, TOP = 3, OUTCOMES = TOP * TOP * TOP, BATCH = 64, ROUNDS = 48 };
 #define TEMPERATURE 4.0

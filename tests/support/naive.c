@@ -88,6 +88,7 @@ void naive_close(naive *x)
   free(x->angles);
   free(x->work);
   free(x->seen);
+  free(x->phi);
   free(x);
 }
 
@@ -215,23 +216,42 @@ static void features(const tn_state_spec *spec, const double *in, uint32_t dh, d
   }
 }
 
+/* Features of key j, computed when the key is the newest, and its value as the cache holds it. */
+static const double *features_of(naive *x, const tn_state_spec *spec, uint32_t layer, uint32_t head, int64_t j,
+                                 float *v)
+{
+  const tn_model_shape *s = &x->m->shape;
+  uint32_t dh = s->d_head, n = spec->phi == TN_PHI_ELU1 ? dh : spec->n_features;
+  float k[TN_MAX_HEAD_DIM];
+  double wide[TN_MAX_HEAD_DIM];
+  if (!x->phi) x->phi = calloc((size_t)s->n_layers * s->n_kv_heads * (size_t)x->cap * n, sizeof *x->phi);
+  if (!x->n_phi) x->n_phi = n;
+  cr_assert(x->phi && x->n_phi == n, "recurrent heads have as many features everywhere");
+  double *phi = x->phi + (((size_t)layer * s->n_kv_heads + head) * (size_t)x->cap + (size_t)j) * n;
+  memcpy(k, entry(x, x->k, layer, head, j), dh * sizeof *k);
+  memcpy(v, entry(x, x->v, layer, head, j), dh * sizeof *v);
+  if (x->h.stored) x->h.stored(x->h.ctx, layer, head, x->n, j, k, v);
+  for (uint32_t c = 0; c < dh; c++) wide[c] = (double)k[c];
+  if (j == x->n) features(spec, wide, dh, phi);
+  return phi;
+}
+
 /* The parallel form: sum over all keys of phi(q) phi(k), no state and no order. */
-static void mix(const naive *x, const tn_state_spec *spec, uint32_t layer, uint32_t q_head, const double *query,
-                double *out)
+static void mix(naive *x, const tn_state_spec *spec, uint32_t layer, uint32_t q_head, const double *query, double *out)
 {
   const tn_model_shape *s = &x->m->shape;
   uint32_t head = q_head / (s->n_heads / s->n_kv_heads), dh = s->d_head;
   uint32_t n = spec->phi == TN_PHI_ELU1 ? dh : spec->n_features;
-  double phi_q[TN_MAX_HEAD_DIM], phi_k[TN_MAX_HEAD_DIM], k[TN_MAX_HEAD_DIM], den = 0;
+  double phi_q[TN_MAX_HEAD_DIM], den = 0;
+  float v[TN_MAX_HEAD_DIM];
   cr_assert(n <= TN_MAX_HEAD_DIM);
   features(spec, query, dh, phi_q);
   memset(out, 0, dh * sizeof *out);
   for (int64_t j = 0; j <= x->n; j++) {
+    const double *phi_k = features_of(x, spec, layer, head, j, v);
     double w = 0;
-    for (uint32_t c = 0; c < dh; c++) k[c] = (double)entry(x, x->k, layer, head, j)[c];
-    features(spec, k, dh, phi_k);
     for (uint32_t f = 0; f < n; f++) w += phi_q[f] * phi_k[f];
-    for (uint32_t c = 0; c < dh; c++) out[c] += w * (double)entry(x, x->v, layer, head, j)[c];
+    for (uint32_t c = 0; c < dh; c++) out[c] += w * (double)v[c];
     den += w;
   }
   for (uint32_t c = 0; c < dh; c++) out[c] /= den + spec->eps;

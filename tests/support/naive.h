@@ -13,7 +13,8 @@ typedef struct
   void *ctx;
   bool (*sees)(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64_t j);
   int64_t (*turned_by)(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64_t j); /* j == i: the query as well */
-  void (*stored)(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64_t j, float *k, float *v); /* rotated k */
+  void (*stored)(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64_t j, float *k, float *v); /* k rotated,
+                                                      but for recurrent heads */
   const tn_state_spec *(*state)(void *ctx, uint32_t layer, uint32_t head);
   void (*share)(void *ctx, uint32_t layer, uint32_t q_head, int64_t i, int64_t j, double p); /* softmax weights */
   double (*frequency)(void *ctx, uint32_t cls, uint32_t pair);
@@ -25,11 +26,13 @@ typedef struct naive {
   double softcap; /* of scores; 0: none */
   int64_t n, cap; /* tokens so far, at most */
   float *weights[(TN_MAX_LAYERS + 1) * TN_N_PARTS];
-  float *k, *v;        /* [layer][head][cap][dh], keys not rotated */
-  double *hidden;      /* [layers][d] rows behind each layer, of the last token */
-  double *normed;      /* [d] row behind the output norm */
-  double *logits;      /* [V] of the last token */
-  double *angles;      /* [class][cap][dims / 2][2] cosine and sine of each position below cap */
+  float *k, *v;   /* [layer][head][cap][dh], keys not rotated */
+  double *hidden; /* [layers][d] rows behind each layer, of the last token */
+  double *normed; /* [d] row behind the output norm */
+  double *logits; /* [V] of the last token */
+  double *angles; /* [class][cap][dims / 2][2] cosine and sine of each position below cap */
+  double *phi;    /* [layer][head][cap][n_phi] features of the keys of recurrent heads */
+  uint32_t n_phi;
   double *work, *seen; /* seen: [cap][dh] values that the query at hand reads */
 } naive;
 
