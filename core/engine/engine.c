@@ -86,6 +86,7 @@ static tn_status plan_memory(tn_engine *e, tn_err *err)
                     .max_rows = e->cfg.max_rows,
                     .max_ctx = e->cfg.ctx,
                     .budget_bytes = e->cfg.kv_budget,
+                    .rollback = e->cfg.rollback,
                     .n_layouts = e->demote.desc ? 2 : 1};
   tn_status st = kv_layouts(&e->kv_quantizer, &e->model->shape, "kv", &in.k_layouts[0], &in.v_layouts[0], err);
   if (st == TN_OK && e->demote.desc)

@@ -49,6 +49,7 @@ typedef struct tn_engine_cfg { /* borrowed until close: model, descriptors, valu
   uint32_t max_seqs;    /* sequences that may hold KV at once, 0: 8 */
   int64_t ctx;          /* tokens of a sequence at most, 0: the model's, 8192 at most */
   uint64_t kv_budget;   /* bytes, 0: enough for max_seqs times ctx */
+  uint32_t rollback;    /* tokens that a sequence's KV may be taken back (a second model); 0: none */
   uint32_t flags;       /* TN_PREP_* */
   uint32_t verify;      /* TN_VERIFY_* */
   uint32_t build_flags; /* TN_BUILD_LSE, OBSERVE_ALL */

@@ -30,11 +30,12 @@ typedef struct tn_group_in { /* what groups follow from */
   int64_t max_ctx;
   uint64_t budget_bytes; /* 0: enough for max_seqs sequences of max_ctx tokens */
   uint32_t n_layouts;    /* 1, or 2 with demotion */
+  uint32_t rollback;     /* tokens that a truncate may always go back: masks free entries so much later */
   const tn_layout *k_layouts[2], *v_layouts[2];
 } tn_group_in;
 
 typedef struct tn_groups {
-  uint32_t n, n_pools, page_tokens;
+  uint32_t n, n_pools, page_tokens, rollback;
   tn_group *g;             /* [n] */
   uint32_t *pool_pages;    /* [n_pools] */
   uint32_t *pages_per_seq; /* [n_pools] a sequence of max_ctx tokens at most */
@@ -103,7 +104,8 @@ tn_status tn_kv_commit(tn_kv_store *s, tn_kv_seq *q, uint32_t n, const int32_t *
  * entries does not depend on where pages end. */
 void tn_kv_forget_hidden(const tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t next);
 
-/* Forgets entries from text position `to` on (only for groups that were never compacted). */
+/* Forgets entries from text position `to` on. TN_E_STATE, and nothing changed, where a group was compacted, where a state
+ * has absorbed later entries, or where a query at `to` would see what masks have freed since. */
 tn_status tn_kv_truncate(tn_kv_store *s, tn_kv_seq *q, int64_t to);
 
 /* Keeps the n entries `entry` (ascending) of one group, entry i in layout[i] (NULL: 0), in fresh pages; entries of

@@ -125,7 +125,7 @@ static tn_status fill_group(const tn_group_in *in, const cell *c, const uint32_t
   memcpy(out->rules, c->rules, sizeof out->rules);
   out->held_limit = TN_POS_INF;
   for (uint32_t i = 0; i < c->n_rules; i++) {
-    int64_t held = c->rules[i].hi + c->rules[i].sinks + in->max_rows + SLACK_TILES * 64;
+    int64_t held = c->rules[i].hi + c->rules[i].sinks + in->max_rows + in->rollback + SLACK_TILES * 64;
     if (held < out->held_limit) out->held_limit = held;
   }
   if (c->kind == TN_KV_STATE) out->held_limit = in->max_rows + (SLACK_TILES + 1) * 64;
@@ -213,7 +213,7 @@ static tn_status make_groups(const tn_group_in *in, const cell *cells, uint32_t 
 
 tn_status tn_groups_plan(const tn_group_in *in, tn_groups *out, tn_err *err)
 {
-  *out = (tn_groups){.page_tokens = in->page_tokens};
+  *out = (tn_groups){.page_tokens = in->page_tokens, .rollback = in->rollback};
   if (in->page_tokens == 0 || 64 % in->page_tokens != 0)
     return tn_fail(err, TN_E_ARG, "page_tokens = %u: must divide 64", in->page_tokens);
   size_t n = (size_t)in->shape->n_layers * in->shape->n_kv_heads;

@@ -133,18 +133,21 @@ static tn_status close_gaps(tn_kv_store *s, const tn_kv_table *t, uint32_t group
 /* What the group's masks say of entry r, whatever query comes at text position next or later. */
 enum { SEEN = 0, SINK = 1 /* stays for good */, HIDDEN = 2 };
 
-static int fate(const tn_group *g, const tn_kv_table *t, int64_t r, int64_t next)
+static int fate_of_position(const tn_group *g, int64_t j, int64_t next)
 {
-  if (g->desc.kind == TN_KV_STATE) return r < t->folded ? HIDDEN : SEEN;
-  int64_t j = t->text_pos[r];
   bool sink = true;
-  if (j < 0) return HIDDEN;
   for (uint32_t i = 0; i < g->n_rules; i++) {
     if (j < g->rules[i].sinks) continue;
     sink = false;
     if (next - j >= g->rules[i].hi) return HIDDEN;
   }
   return sink ? SINK : SEEN;
+}
+
+static int fate(const tn_group *g, const tn_kv_table *t, int64_t r, int64_t next)
+{
+  if (g->desc.kind == TN_KV_STATE) return r < t->folded ? HIDDEN : SEEN;
+  return t->text_pos[r] < 0 ? HIDDEN : fate_of_position(g, t->text_pos[r], next);
 }
 
 /* Frees whole pages that masks hide from every later query, or that a state has absorbed. Pages below first_kept are
@@ -214,18 +217,34 @@ tn_status tn_kv_commit(tn_kv_store *s, tn_kv_seq *q, uint32_t n, const int32_t *
     t->next_rope += n;
     if (s->groups->g[g].desc.kind == TN_KV_STATE) st = fold_tiles(s, q, g);
     if (st != TN_OK) return st;
-    free_hidden(s, q, g, pos0 + n);
+    free_hidden(s, q, g, pos0 + n - s->groups->rollback);
   }
   return TN_OK;
+}
+
+/* What masks have freed is hidden from queries at `to` as well. */
+static bool can_go_back(const tn_kv_store *s, const tn_group *g, const tn_kv_table *t, int64_t to)
+{
+  if (t->sparse || t->folded > to) return false;
+  uint32_t pt = s->groups->page_tokens;
+  for (uint32_t p = 0; g->desc.kind == TN_KV_CACHE && p < t->first_kept && (int64_t)p * pt < to; p++) {
+    if (t->page[p] >= 0) continue;
+    for (int64_t j = (int64_t)p * pt; j < (int64_t)(p + 1) * pt && j < to; j++)
+      if (fate_of_position(g, j, to) != HIDDEN) return false;
+  }
+  return true;
 }
 
 tn_status tn_kv_truncate(tn_kv_store *s, tn_kv_seq *q, int64_t to)
 {
   for (uint32_t g = 0; g < q->n_groups; g++)
-    if (q->t[g].sparse || q->t[g].folded > to) return TN_E_STATE;
+    if (!can_go_back(s, &s->groups->g[g], &q->t[g], to)) return TN_E_STATE;
   for (uint32_t g = 0; g < q->n_groups; g++) {
     tn_kv_table *t = &q->t[g];
-    if (t->n > to) t->live -= t->n - to, t->n = t->next_rope = to;
+    for (int64_t r = to; r < t->n; r++) t->live -= t->text_pos[r] >= 0;
+    if (t->n > to) t->n = t->next_rope = to;
+    uint32_t whole = (uint32_t)(t->n / s->groups->page_tokens);
+    if (t->first_kept > whole) t->first_kept = whole;
     trim(s, q, g, tn_pages_for(s, t->n));
   }
   return TN_OK;

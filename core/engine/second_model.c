@@ -36,6 +36,7 @@ tn_status tn_second_open(tn_hctx *ctx, const char *path, void **out, tn_err *err
     c.n_attention = 1;
     c.draft = c.eviction = c.weights = c.parallel = c.demote = (tn_part_ref){NULL, no_values};
     c.events = (tn_events){0};
+    c.rollback = TN_MAX_DEPTH + 1;
     c.progress = NULL;
     st = tn_engine_open(&c, &m->engine, err);
   }
@@ -102,6 +103,16 @@ static tn_status run_chunk(tn_engine *e, tn_seq *s, uint32_t n)
   return st;
 }
 
+/* Keeps the first `to` tokens. Where masks have freed what a query there would see, they are run again. */
+static tn_status go_back(tn_engine *e, tn_seq *s, int64_t to)
+{
+  tn_status st = tn_kv_truncate(e->kv, s->kv, to);
+  s->n_done = to;
+  if (st != TN_E_STATE) return st;
+  tn_engine_preempt(e, s, TN_PREEMPT_RECOMPUTE);
+  return tn_engine_admit(e, s);
+}
+
 tn_status tn_second_eval(tn_hctx *ctx, void *model, uint64_t seq, int64_t n_keep, const int32_t *tokens, int64_t n,
                          const float **logits)
 {
@@ -114,15 +125,14 @@ tn_status tn_second_eval(tn_hctx *ctx, void *model, uint64_t seq, int64_t n_keep
   tn_status st = find_or_make(e, seq, tokens[0], &s);
   if (st != TN_OK) return st;
   if (n_keep > s->n_done || n_keep + n > s->max_len) return TN_E_ARG;
-  st = tn_kv_truncate(e->kv, s->kv, n_keep);
-  if (st != TN_OK) return st;
-  s->n_done = s->n_tok = n_keep;
-  memcpy(s->tokens + n_keep, tokens, (size_t)n * sizeof *tokens);
-  s->n_tok += n;
+  st = go_back(e, s, n_keep);
+  if (st == TN_OK) memcpy(s->tokens + n_keep, tokens, (size_t)n * sizeof *tokens);
+  s->n_tok = n_keep + n;
   while (st == TN_OK && s->n_done < s->n_tok) {
     int64_t left = s->n_tok - s->n_done;
     st = run_chunk(e, s, left < e->cfg.max_rows ? (uint32_t)left : e->cfg.max_rows);
   }
+  if (st != TN_OK) tn_engine_discard(e, s); /* the next call starts over */
   *logits = e->logits;
   return st;
 }

@@ -16,8 +16,8 @@
 
 typedef struct pool {
   uint8_t *taken; /* [pages] */
-  uint32_t *held; /* [slabs] pages taken, also those that outlive the owner in another sequence */
-  uint32_t per_slab, pages, free_now;
+  uint32_t *held; /* [slabs] pages taken, also those that another sequence shares or that outlive the owner */
+  uint32_t per_slab, pages;
 } pool;
 
 struct tn_inst {
@@ -48,7 +48,6 @@ static tn_status make_pool(tn_inst *self, pool *p)
   if (!p->taken || !p->held) return TN_E_NOMEM;
   memset(p->taken, 0, p->pages);
   memset(p->held, 0, self->n_slabs * sizeof *p->held);
-  p->free_now = self->n_slabs * p->per_slab;
   return TN_OK;
 }
 
@@ -69,7 +68,7 @@ static tn_status configure(tn_inst *self, const tn_mem_shape *shape, tn_err *err
   if (!self->pools || !self->owner) return TN_E_NOMEM;
   for (uint32_t s = 0; s < self->n_slabs; s++) self->owner[s] = NOBODY;
   for (uint32_t p = 0; p < shape->n_pools; p++)
-    self->pools[p] = (pool){NULL, NULL, shape->pool_pages[p] / self->n_slabs, shape->pool_pages[p], 0};
+    self->pools[p] = (pool){NULL, NULL, shape->pool_pages[p] / self->n_slabs, shape->pool_pages[p]};
   for (uint32_t p = 0; p < shape->n_pools; p++) {
     tn_status st = make_pool(self, &self->pools[p]);
     if (st != TN_OK) return st;
@@ -111,7 +110,7 @@ static tn_status take(tn_inst *self, uint64_t seq, uint32_t pool_index, int32_t 
   uint32_t s = slab_of(self, seq);
   if (s == self->n_slabs) return TN_E_STATE;
   uint32_t first = s * p->per_slab, at = near >= 0 ? (uint32_t)near + 1 - first : 0;
-  if (p->held[s] + n > p->per_slab) return TN_E_NEVER;
+  if (p->held[s] + n > p->per_slab) return TN_E_FULL; /* others share pages that the owner has left */
   for (uint32_t got = 0, tried = 0; got < n && tried < 2 * p->per_slab; tried++, at++) {
     uint32_t page = first + at % p->per_slab;
     if (p->taken[page]) continue;
@@ -119,7 +118,6 @@ static tn_status take(tn_inst *self, uint64_t seq, uint32_t pool_index, int32_t 
     out[got++] = (int32_t)page;
   }
   p->held[s] += n;
-  p->free_now -= n;
   self->host->count(self->host->ctx, 0, n);
   return TN_OK;
 }
@@ -128,9 +126,9 @@ static void give(tn_inst *self, uint32_t pool_index, uint32_t n, const int32_t *
 {
   pool *p = &self->pools[pool_index];
   for (uint32_t i = 0; i < n; i++) {
+    if (pages[i] < 0 || (uint32_t)pages[i] >= p->pages || !p->taken[pages[i]]) continue; /* given back before */
     p->taken[pages[i]] = 0;
     p->held[(uint32_t)pages[i] / p->per_slab]--;
-    p->free_now++;
   }
 }
 

@@ -3,16 +3,19 @@
  * Paper    Kwon et al., Efficient Memory Management for LLM Serving with PagedAttention, SOSP 2023, section 4
  * Maths    a sequence of T tokens holds ceil(T / page) pages, so less than one page a group is wasted
  * Result   exact: where a page lies changes no bit
- * Cost     O(1) a page taken or given; 4 bytes a page
+ * Cost     O(1) a page taken or given; 5 bytes a page
  * Needs    -        Conflicts  -
  * Options  page_tokens [16 | 32 | 64, default 16]   watermark [0..0.5, default 0.01]: share of a pool that stays free
  *          when a sequence is admitted, so that running ones can grow
  * Tests    tests/policy/test_memory.c
  */
+#include <string.h>
+
 #include <tenon/plugin_api.h>
 
 typedef struct pool {
   int32_t *stack; /* free ids, last given on top */
+  uint8_t *taken; /* [size] */
   uint32_t n, size;
 } pool;
 
@@ -25,8 +28,12 @@ struct tn_inst {
 
 static void release(tn_inst *self)
 {
-  for (uint32_t p = 0; self->pools && p < self->n_pools; p++) self->host->free_(self->host->ctx, self->pools[p].stack);
-  self->host->free_(self->host->ctx, self->pools);
+  const tn_host *h = self->host;
+  for (uint32_t p = 0; self->pools && p < self->n_pools; p++) {
+    h->free_(h->ctx, self->pools[p].stack);
+    h->free_(h->ctx, self->pools[p].taken);
+  }
+  h->free_(h->ctx, self->pools);
   self->pools = NULL;
 }
 
@@ -38,11 +45,13 @@ static tn_status configure(tn_inst *self, const tn_mem_shape *shape, tn_err *err
   self->n_pools = shape->n_pools;
   self->pools = h->alloc(h->ctx, shape->n_pools * sizeof *self->pools, 8);
   if (!self->pools) return TN_E_NOMEM;
-  for (uint32_t p = 0; p < shape->n_pools; p++) self->pools[p] = (pool){NULL, 0, shape->pool_pages[p]};
+  for (uint32_t p = 0; p < shape->n_pools; p++) self->pools[p] = (pool){NULL, NULL, 0, shape->pool_pages[p]};
   for (uint32_t p = 0; p < shape->n_pools; p++) {
     pool *at = &self->pools[p];
     at->stack = h->alloc(h->ctx, at->size * sizeof *at->stack, 8);
-    if (!at->stack) return TN_E_NOMEM;
+    at->taken = h->alloc(h->ctx, at->size, 8);
+    if (!at->stack || !at->taken) return TN_E_NOMEM;
+    memset(at->taken, 0, at->size);
     for (uint32_t i = 0; i < at->size; i++) at->stack[i] = (int32_t)(at->size - 1 - i);
     at->n = at->size;
   }
@@ -66,7 +75,10 @@ static tn_status take(tn_inst *self, uint64_t seq, uint32_t p, int32_t near, uin
   (void)seq, (void)near;
   pool *at = &self->pools[p];
   if (n > at->n) return TN_E_FULL;
-  for (uint32_t i = 0; i < n; i++) out[i] = at->stack[--at->n];
+  for (uint32_t i = 0; i < n; i++) {
+    out[i] = at->stack[--at->n];
+    at->taken[out[i]] = 1;
+  }
   self->host->count(self->host->ctx, 0, n);
   return TN_OK;
 }
@@ -74,7 +86,11 @@ static tn_status take(tn_inst *self, uint64_t seq, uint32_t p, int32_t near, uin
 static void give(tn_inst *self, uint32_t p, uint32_t n, const int32_t *pages)
 {
   pool *at = &self->pools[p];
-  for (uint32_t i = 0; i < n && at->n < at->size; i++) at->stack[at->n++] = pages[i];
+  for (uint32_t i = 0; i < n; i++) {
+    if (pages[i] < 0 || (uint32_t)pages[i] >= at->size || !at->taken[pages[i]]) continue; /* given back before */
+    at->taken[pages[i]] = 0;
+    at->stack[at->n++] = pages[i];
+  }
 }
 
 static void end(tn_inst *self, uint64_t seq) { (void)self, (void)seq; }
