@@ -54,7 +54,7 @@ static void give_up_kv(tn_engine *e, tn_seq *s)
 
 static tn_status bring_back(tn_engine *e, tn_seq *s)
 {
-  tn_status st = tn_kv_load(e->kv, s->kv, s->swapped, s->n_swapped, NULL);
+  tn_status st = tn_kv_load(e->kv, s->kv, s->swapped, s->n_swapped, s->n_done, NULL);
   if (st != TN_OK) return st;
   free(s->swapped);
   s->swapped = NULL;

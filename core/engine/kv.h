@@ -116,9 +116,10 @@ tn_status tn_kv_compact(tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t n,
 /* child (new, empty) shares all of parent's pages. */
 tn_status tn_kv_fork(tn_kv_store *s, const tn_kv_seq *parent, tn_kv_seq *child);
 
-/* Contents as bytes: tables and pages. save returns owned memory (free()). load fills an empty sequence. */
+/* Contents as bytes: tables and pages. save returns owned memory (free()). load fills an empty sequence with n_text
+ * committed tokens; TN_E_IO for bytes that are cut short, or that no such sequence could have given. */
 tn_status tn_kv_save(tn_kv_store *s, const tn_kv_seq *q, uint8_t **out, size_t *n_bytes);
-tn_status tn_kv_load(tn_kv_store *s, tn_kv_seq *q, const uint8_t *p, size_t n_bytes, tn_err *err);
+tn_status tn_kv_load(tn_kv_store *s, tn_kv_seq *q, const uint8_t *p, size_t n_bytes, int64_t n_text, tn_err *err);
 
 /* Figures: entries that free pages can hold in the scarcest group; bytes in use; pages held in a pool. */
 int64_t tn_kv_free_tokens(const tn_kv_store *s);

@@ -36,6 +36,9 @@ static inline uint32_t tn_kv_pool_of(const tn_group *g, const tn_kv_table *t, ui
   return g->desc.pools[t->layout[p]];
 }
 
+/* The group's masks hide text position j from every query at next or later. */
+bool tn_kv_hides(const tn_group *g, int64_t j, int64_t next);
+
 /* Returns all pages of a table and empties it. */
 void tn_kv_table_clear(tn_kv_store *s, uint32_t group, tn_kv_table *t);
 

@@ -11,9 +11,8 @@ typedef struct head {
 } head;
 
 typedef struct table_head {
-  int64_t n, live, folded, next_rope;
-  uint32_t n_pages, first_kept;
-  uint32_t has_state, sparse, mixed, reserved0;
+  int64_t n, folded, next_rope;
+  uint32_t n_pages, first_kept, has_state, sparse;
 } table_head;
 
 tn_status tn_kv_fork(tn_kv_store *s, const tn_kv_seq *parent, tn_kv_seq *child)
@@ -48,8 +47,9 @@ tn_status tn_kv_fork(tn_kv_store *s, const tn_kv_seq *parent, tn_kv_seq *child)
 static size_t table_bytes(const tn_kv_store *s, uint32_t g, const tn_kv_table *t)
 {
   const tn_group *group = &s->groups->g[g];
-  size_t n = sizeof(table_head) + t->n_pages + 2 * (size_t)t->n * sizeof(int64_t);
-  for (uint32_t p = 0; p < t->n_pages; p++)
+  uint32_t n_pages = tn_pages_for(s, t->n); /* without those that are reserved */
+  size_t n = sizeof(table_head) + n_pages + 2 * (size_t)t->n * sizeof(int64_t);
+  for (uint32_t p = 0; p < n_pages; p++)
     n += 1 + (t->page[p] >= 0 ? (size_t)tn_exec_page_bytes(s->exec, tn_kv_pool_of(group, t, p)) : 0);
   if (t->state >= 0) n += (size_t)tn_exec_page_bytes(s->exec, group->desc.state_pool);
   return n;
@@ -64,13 +64,13 @@ static uint8_t *put(uint8_t *at, const void *p, size_t n)
 static tn_status save_table(tn_kv_store *s, uint32_t g, const tn_kv_table *t, uint8_t **at)
 {
   const tn_group *group = &s->groups->g[g];
-  table_head h = {t->n,          t->live,       t->folded, t->next_rope, t->n_pages,
-                  t->first_kept, t->state >= 0, t->sparse, t->mixed,     0};
+  uint32_t n_pages = tn_pages_for(s, t->n);
+  table_head h = {t->n, t->folded, t->next_rope, n_pages, t->first_kept, t->state >= 0, t->sparse};
   uint8_t *w = put(*at, &h, sizeof h);
-  w = put(w, t->layout, t->n_pages);
+  w = put(w, t->layout, n_pages);
   w = put(w, t->text_pos, (size_t)t->n * sizeof(int64_t));
   w = put(w, t->rope_pos, (size_t)t->n * sizeof(int64_t));
-  for (uint32_t p = 0; p < t->n_pages; p++) {
+  for (uint32_t p = 0; p < n_pages; p++) {
     uint32_t pool = tn_kv_pool_of(group, t, p);
     *w++ = t->page[p] >= 0;
     if (t->page[p] < 0) continue;
@@ -133,30 +133,61 @@ static tn_status load_page(tn_kv_store *s, uint64_t seq, uint32_t pool, reader *
   return st;
 }
 
-static tn_status load_table(tn_kv_store *s, tn_kv_seq *q, uint32_t g, reader *r)
+/* An entry that is there, or that nobody looks for: a hole, or one that masks hide. */
+static bool sound_entry(const tn_group *g, const tn_kv_table *t, int64_t r, bool has_page, int64_t n_text)
+{
+  int64_t pos = t->text_pos[r];
+  if (pos < -1 || pos >= n_text || t->rope_pos[r] < 0 || t->rope_pos[r] > n_text) return false;
+  if (g->desc.kind == TN_KV_STATE) return r < t->folded ? !has_page && pos == -1 : has_page && pos == r;
+  if (!has_page) return pos == -1 && (t->sparse || tn_kv_hides(g, r, n_text));
+  return t->sparse || pos == r;
+}
+
+/* What load_table filled in could have been saved from a sequence of n_text tokens. */
+static bool sound_table(const tn_kv_store *s, const tn_group *g, const tn_kv_table *t, int64_t n_text)
+{
+  bool state = g->desc.kind == TN_KV_STATE, dense = !t->sparse;
+  if (t->n_pages != tn_pages_for(s, t->n) || t->first_kept > t->n / s->groups->page_tokens) return false;
+  if ((dense || state) && (t->n != n_text || !dense)) return false;
+  if (t->next_rope < 0 || t->next_rope > n_text || (dense && t->next_rope != n_text)) return false;
+  if (state ? t->folded != t->n / 64 * 64 || (t->n > 0 && t->state < 0) : t->folded != 0) return false;
+  for (int64_t r = 0; r < t->n; r++)
+    if (!sound_entry(g, t, r, t->page[r / s->groups->page_tokens] >= 0, n_text)) return false;
+  return true;
+}
+
+/* Tables, then pages: nothing is read into a table that its arrays do not hold. */
+static tn_status load_table(tn_kv_store *s, tn_kv_seq *q, uint32_t g, int64_t n_text, reader *r)
 {
   const tn_group *group = &s->groups->g[g];
   tn_kv_table *t = &q->t[g];
   table_head h;
-  if (!get(r, &h, sizeof h) || h.n < 0 || h.n_pages > t->cap_pages || tn_pages_for(s, h.n) > h.n_pages) return TN_E_IO;
-  if (!get(r, t->layout, h.n_pages) || !get(r, t->text_pos, (size_t)h.n * sizeof(int64_t)) ||
-      !get(r, t->rope_pos, (size_t)h.n * sizeof(int64_t)))
+  if (!get(r, &h, sizeof h) || h.n_pages > t->cap_pages || h.n < 0) return TN_E_IO;
+  if (h.n > (int64_t)h.n_pages * s->groups->page_tokens) return TN_E_IO;
+  size_t positions = (size_t)h.n * sizeof(int64_t);
+  if (!get(r, t->layout, h.n_pages) || !get(r, t->text_pos, positions) || !get(r, t->rope_pos, positions))
     return TN_E_IO;
   for (uint32_t p = 0; p < h.n_pages; p++) {
     uint8_t there;
     if (!get(r, &there, 1) || t->layout[p] >= group->desc.n_layouts) return TN_E_IO;
     t->page[p] = -1;
     t->n_pages = p + 1;
+    t->mixed = t->mixed || t->layout[p] != 0;
     tn_status st = there ? load_page(s, q->id, tn_kv_pool_of(group, t, p), r, &t->page[p]) : TN_OK;
     if (st != TN_OK) return st;
   }
-  t->n = h.n, t->live = h.live, t->folded = h.folded, t->next_rope = h.next_rope, t->first_kept = h.first_kept;
-  t->sparse = h.sparse != 0, t->mixed = h.mixed != 0, t->rotated = 0;
-  return h.has_state && group->desc.kind == TN_KV_STATE ? load_page(s, q->id, group->desc.state_pool, r, &t->state)
-                                                        : TN_OK;
+  t->n = h.n, t->folded = h.folded, t->next_rope = h.next_rope, t->first_kept = h.first_kept;
+  t->sparse = h.sparse != 0, t->rotated = 0;
+  t->live = 0;
+  for (int64_t e = 0; e < t->n; e++) t->live += t->text_pos[e] >= 0;
+  tn_status st = TN_OK;
+  if (h.has_state && group->desc.kind == TN_KV_STATE) st = load_page(s, q->id, group->desc.state_pool, r, &t->state);
+  if (st == TN_OK && !sound_table(s, group, t, n_text)) st = TN_E_IO;
+  if (st != TN_OK) t->n = 0; /* its entries are not to be looked at; the pages are the sequence's */
+  return st;
 }
 
-tn_status tn_kv_load(tn_kv_store *s, tn_kv_seq *q, const uint8_t *p, size_t n_bytes, tn_err *err)
+tn_status tn_kv_load(tn_kv_store *s, tn_kv_seq *q, const uint8_t *p, size_t n_bytes, int64_t n_text, tn_err *err)
 {
   reader r = {p, n_bytes};
   head h;
@@ -165,7 +196,8 @@ tn_status tn_kv_load(tn_kv_store *s, tn_kv_seq *q, const uint8_t *p, size_t n_by
     return tn_fail(err, TN_E_IO, "saved KV: %u groups and %u tokens a page in the file, %u and %u here", h.n_groups,
                    h.page_tokens, q->n_groups, s->groups->page_tokens);
   tn_status st = TN_OK;
-  for (uint32_t g = 0; st == TN_OK && g < q->n_groups; g++) st = load_table(s, q, g, &r);
+  for (uint32_t g = 0; st == TN_OK && g < q->n_groups; g++) st = load_table(s, q, g, n_text, &r);
+  if (st == TN_OK && r.left > 0) st = TN_E_IO;
   if (st == TN_E_IO) return tn_fail(err, st, "saved KV: the file is cut short or damaged");
   if (st != TN_OK) return tn_fail(err, st, "saved KV: cannot restore (%s)", tn_status_name(st));
   return TN_OK;

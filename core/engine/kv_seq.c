@@ -144,6 +144,8 @@ static int fate_of_position(const tn_group *g, int64_t j, int64_t next)
   return sink ? SINK : SEEN;
 }
 
+bool tn_kv_hides(const tn_group *g, int64_t j, int64_t next) { return fate_of_position(g, j, next) == HIDDEN; }
+
 static int fate(const tn_group *g, const tn_kv_table *t, int64_t r, int64_t next)
 {
   if (g->desc.kind == TN_KV_STATE) return r < t->folded ? HIDDEN : SEEN;
@@ -230,7 +232,7 @@ static bool can_go_back(const tn_kv_store *s, const tn_group *g, const tn_kv_tab
   for (uint32_t p = 0; g->desc.kind == TN_KV_CACHE && p < t->first_kept && (int64_t)p * pt < to; p++) {
     if (t->page[p] >= 0) continue;
     for (int64_t j = (int64_t)p * pt; j < (int64_t)(p + 1) * pt && j < to; j++)
-      if (fate_of_position(g, j, to) != HIDDEN) return false;
+      if (!tn_kv_hides(g, j, to)) return false;
   }
   return true;
 }

@@ -1,7 +1,8 @@
 /* session: a sequence as bytes, to be continued later or elsewhere. See engine.h.
  *
- * Saved: committed tokens, KV, eviction signals, and what plugins with state of their own write. The fingerprint says
- * under which composition; another one is refused. */
+ * Saved: committed tokens, KV, eviction signals, and what plugins with state of their own write; last a digest of all
+ * that. The fingerprint says under which composition; another one is refused. What the digest vouches for is checked all
+ * the same, since anybody can make one that fits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,19 @@ static tn_status append(void *ctx, const void *p, uint64_t n)
   if (n) memcpy(b->p + b->n, p, (size_t)n);
   b->n += (size_t)n;
   return TN_OK;
+}
+
+/* Every step is reversible, so no two files that differ in one word have the same digest. */
+static uint64_t digest_of(const uint8_t *p, size_t n)
+{
+  uint64_t d = n;
+  for (size_t at = 0; at < n; at += 8) {
+    uint64_t word = 0;
+    memcpy(&word, p + at, n - at < 8 ? n - at : 8);
+    d = (d ^ word) * 0x9E3779B97F4A7C15u;
+    d ^= d >> 32;
+  }
+  return d;
 }
 
 static tn_status save_signals(const tn_engine *e, const tn_seq *s, bytes *out)
@@ -100,7 +114,8 @@ static tn_status load_plugins(const tn_engine *e, uint64_t seq, const uint8_t *p
     p += sizeof n + n;
     left -= sizeof n + n;
   }
-  return TN_OK;
+  return left == 0 ? TN_OK
+                   : tn_fail(err, TN_E_IO, "saved session: %llu bytes that no plugin reads", (unsigned long long)left);
 }
 
 tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[32], uint8_t **out, size_t *n,
@@ -131,30 +146,54 @@ tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[3
   at = b.n;
   if (st == TN_OK) st = save_plugins(e, seq, &b);
   h.plugin_bytes = b.n - at;
+  if (st == TN_OK) memcpy(b.p, &h, sizeof h);
+  uint64_t digest = st == TN_OK ? digest_of(b.p, b.n) : 0;
+  if (st == TN_OK) st = append(&b, &digest, sizeof digest);
   if (st != TN_OK) {
     free(b.p);
     return tn_fail(err, st, "sequence %llu cannot be saved (%s)", (unsigned long long)seq, tn_status_name(st));
   }
-  memcpy(b.p, &h, sizeof h);
   *out = b.p;
   *n = b.n;
   return TN_OK;
 }
 
-static tn_status read_head(const tn_engine *e, const uint8_t *p, size_t n, const uint8_t fingerprint[32], head *h,
+/* *n: bytes of the session, without the digest behind them. */
+static tn_status read_head(const tn_engine *e, const uint8_t *p, size_t *n, const uint8_t fingerprint[32], head *h,
                            tn_err *err)
 {
-  if (n < sizeof *h) return tn_fail(err, TN_E_IO, "saved session: %zu bytes are too few", n);
+  uint64_t digest;
+  if (*n < sizeof *h + sizeof digest) return tn_fail(err, TN_E_IO, "saved session: %zu bytes are too few", *n);
   memcpy(h, p, sizeof *h);
-  if (h->magic != MAGIC) return tn_fail(err, TN_E_IO, "saved session: not one");
+  if (h->magic != MAGIC) return tn_fail(err, TN_E_IO, "saved session: the file is none");
   if (memcmp(h->fingerprint, fingerprint, sizeof h->fingerprint) != 0)
     return tn_fail(err, TN_E_ARG, "saved session: made by another composition or model (its fingerprint differs)");
-  uint64_t left = n - sizeof *h;
-  bool ok = h->n_groups == e->n_groups && h->n_done >= 0 && (uint64_t)h->n_done <= left / 4;
+  *n -= sizeof digest;
+  memcpy(&digest, p + *n, sizeof digest);
+  uint64_t left = *n - sizeof *h;
+  bool ok =
+      digest_of(p, *n) == digest && h->n_groups == e->n_groups && h->n_done >= 0 && (uint64_t)h->n_done <= left / 4;
   left -= ok ? (uint64_t)h->n_done * 4 : 0;
-  ok = ok && h->kv_bytes <= left && h->signal_bytes <= left - h->kv_bytes &&
+  ok = ok && h->next_evict > h->n_done && h->kv_bytes <= left && h->signal_bytes <= left - h->kv_bytes &&
        h->plugin_bytes == left - h->kv_bytes - h->signal_bytes;
   return ok ? TN_OK : tn_fail(err, TN_E_IO, "saved session: the file is cut short or damaged");
+}
+
+/* A new sequence that begins with the saved text. */
+static tn_status continue_text(tn_engine *e, const uint8_t *p, int64_t n, const tn_request *req, tn_seq **s,
+                               tn_err *err)
+{
+  int32_t *text = malloc((size_t)n * sizeof *text + 1);
+  if (!text) return tn_fail(err, TN_E_NOMEM, "no memory for %lld tokens", (long long)n);
+  memcpy(text, p, (size_t)n * sizeof *text);
+  tn_status st = TN_OK;
+  for (int64_t i = 0; st == TN_OK && i < n; i++)
+    if (text[i] < 0 || (uint32_t)text[i] >= e->n_vocab)
+      st = tn_fail(err, TN_E_IO, "saved session: token %lld is %d: the vocabulary has %u", (long long)i, text[i],
+                   e->n_vocab);
+  if (st == TN_OK) st = tn_engine_continue(e, text, n, req, s, err);
+  free(text);
+  return st;
 }
 
 tn_status tn_engine_restore(tn_engine *e, const uint8_t *p, size_t n, const uint8_t fingerprint[32],
@@ -162,19 +201,14 @@ tn_status tn_engine_restore(tn_engine *e, const uint8_t *p, size_t n, const uint
 {
   head h;
   tn_seq *s = NULL;
-  tn_status st = read_head(e, p, n, fingerprint, &h, err);
+  tn_status st = read_head(e, p, &n, fingerprint, &h, err);
+  if (st == TN_OK) st = continue_text(e, p + sizeof h, h.n_done, req, &s, err);
   if (st != TN_OK) return st;
   const uint8_t *at = p + sizeof h + h.n_done * 4;
-  int32_t *text = malloc((size_t)h.n_done * 4 + 4);
-  if (!text) return tn_fail(err, TN_E_NOMEM, "no memory for %lld tokens", (long long)h.n_done);
-  memcpy(text, p + sizeof h, (size_t)h.n_done * 4);
-  st = tn_engine_continue(e, text, h.n_done, req, &s, err);
-  free(text);
-  if (st != TN_OK) return st;
   s->regime = h.regime;
   st = tn_rope_table_for(e->rope, h.regime, &s->rope, err);
   if (st == TN_OK && (st = tn_engine_admit(e, s)) != TN_OK) tn_fail(err, st, "saved session: no room for it now");
-  if (st == TN_OK) st = tn_kv_load(e->kv, s->kv, at, (size_t)h.kv_bytes, err);
+  if (st == TN_OK) st = tn_kv_load(e->kv, s->kv, at, (size_t)h.kv_bytes, h.n_done, err);
   at += h.kv_bytes;
   if (st == TN_OK && !load_signals(e, s, at, h.signal_bytes))
     st = tn_fail(err, TN_E_IO, "saved session: eviction state of another size");

@@ -171,7 +171,7 @@ bool kv_model_swap(kv_model *m, kv_model_seq *s)
   cr_assert(tn_kv_save(m->rig->store, s->q, &bytes, &n) == TN_OK);
   kv_model_free(m, s);
   bool ok = admit(m, &q);
-  if (ok && !got(m, tn_kv_load(m->rig->store, q, bytes, n, NULL), "load")) {
+  if (ok && !got(m, tn_kv_load(m->rig->store, q, bytes, n, s->n_text, NULL), "load")) {
     tn_kv_seq_free(m->rig->store, q);
     ok = false;
   }
