@@ -116,3 +116,18 @@ Test(engine_kv_load, changed)
   }
   cr_expect(refused > 10000 && taken > 1000, "%u refused, %u taken", refused, taken); /* taken: contents differ */
 }
+
+/* The first page of a sequence left out, with its bytes: all lengths fit, but its entries are wanted. */
+Test(engine_kv_load, a_page_that_is_not_there)
+{
+  enum { HEAD = 16, TABLE = 40, PAGE = 16 * sizeof(uint64_t) };
+  kv_model *m = kv_model_open(kv_spec_at(0));
+  saved x = some_kv(m);
+  size_t n_pages = (size_t)(x.n_text + 15) / 16, at = HEAD + TABLE + n_pages + 2 * (size_t)x.n_text * sizeof(int64_t);
+  cr_assert(x.n == at + n_pages * (1 + PAGE) && x.bytes[at] == 1);
+  x.bytes[at] = 0;
+  memmove(x.bytes + at + 1, x.bytes + at + 1 + PAGE, x.n - at - 1 - PAGE);
+  cr_expect(load(m->rig, x.bytes, x.n - PAGE, x.n_text) == false);
+  free(x.bytes);
+  kv_model_close(m);
+}
