@@ -152,7 +152,8 @@ static double mse(int64_t group, bool asymmetric)
   return err / var;
 }
 
-/* A step is range / 15, so the error on a normal law is range^2 / 2700: a range of 4.1 sigma for 32 values, 5.5 for 256. */
+/* A step is range / 15, so the error on a normal law is range^2 / 2700: a range of 4.1 sigma for 32 values, 5.5 for
+ * 256. */
 Test(int4, error_on_a_normal_law)
 {
   double fine = mse(32, true), plain = mse(32, false), wide = mse(0, true);

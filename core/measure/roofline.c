@@ -1,0 +1,133 @@
+/* roofline: the two rates. See roofline.h. */
+#include "roofline.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cpu/peak.h"
+#include "engine/engine_int.h"
+
+#define READ_BYTES ((size_t)256 << 20)
+#define READ_PASSES 16
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* ---------------------------------------------------------------- reading */
+
+typedef struct read_job {
+  uint64_t *data;       /* [READ_BYTES / 8] */
+  uint64_t result[256]; /* [workers]: keeps the reads */
+} read_job;
+
+static void share_of(uint32_t worker, uint32_t n, size_t *first, size_t *last)
+{
+  size_t blocks = READ_BYTES / 4096;
+  *first = blocks * worker / n * 512;
+  *last = blocks * (worker + 1) / n * 512;
+}
+
+static void write_share(void *arg, uint32_t worker, uint32_t n)
+{
+  read_job *j = arg;
+  size_t first, last;
+  share_of(worker, n, &first, &last);
+  memset(j->data + first, 1, (last - first) * sizeof *j->data);
+}
+
+static void read_share(void *arg, uint32_t worker, uint32_t n)
+{
+  read_job *j = arg;
+  size_t first, last;
+  uint64_t sum[8] = {0};
+  share_of(worker, n, &first, &last);
+  for (size_t i = first; i < last; i += 8)
+    for (size_t k = 0; k < 8; k++) sum[k] += j->data[i + k];
+  for (size_t k = 1; k < 8; k++) sum[0] += sum[k];
+  j->result[worker] = sum[0];
+}
+
+tn_status tn_roofline_read(uint32_t threads, double *out, tn_err *err)
+{
+  tn_pool *pool = NULL;
+  read_job *j = tn_zalloc(1, sizeof *j);
+  void *memory = malloc(READ_BYTES + HUGE_PAGE);
+  tn_status st = tn_pool_new(threads, &pool, err);
+  if (st == TN_OK && (!j || !memory))
+    st = tn_fail(err, TN_E_NOMEM, "no memory to measure the read rate: %zu MiB are wanted", READ_BYTES >> 20);
+  if (st != TN_OK) goto done;
+  j->data = (uint64_t *)(((uintptr_t)memory + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+  (void)madvise(j->data, READ_BYTES, MADV_HUGEPAGE);
+  tn_pool_gang(pool, write_share, j);
+  uint64_t best = UINT64_MAX;
+  for (int i = 0; i < READ_PASSES; i++) {
+    uint64_t start = tn_now_ns();
+    tn_pool_gang(pool, read_share, j);
+    uint64_t ns = tn_now_ns() - start;
+    if (ns < best) best = ns;
+  }
+  *out = (double)READ_BYTES * 1e9 / (double)(best ? best : 1);
+done:
+  tn_pool_free(pool);
+  free(memory);
+  free(j);
+  return st;
+}
+
+/* ---------------------------------------------------------------- operations */
+
+enum { WINDOWS = 400 };
+
+typedef struct peak_job {
+  tnk_peak loop;
+  double rate[]; /* [workers] operations a second */
+} peak_job;
+
+static int by_size(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Median over short windows: what the system interrupts is few of them. */
+static void peak_of_worker(void *arg, uint32_t worker, uint32_t n)
+{
+  (void)n;
+  peak_job *j = arg;
+  tnk_peak_data d;
+  int32_t sum[TNK_PEAK_ROWS * 16];
+  double rate[WINDOWS];
+  uint64_t rounds = 1, ns;
+  memset(d.code, 7, sizeof d.code);
+  memset(d.row, -3, sizeof d.row);
+  for (int i = 0; i < WINDOWS;) {
+    uint64_t start = tn_now_ns(), ops = j->loop(&d, rounds, sum);
+    ns = tn_now_ns() - start;
+    rate[i] = (double)ops * 1e9 / (double)(ns ? ns : 1);
+    if (ns < 100000)
+      rounds *= 2; /* first until a window lasts 0.1 ms */
+    else
+      i++;
+  }
+  qsort(rate, WINDOWS, sizeof *rate, by_size);
+  j->rate[worker] = rate[WINDOWS / 2];
+}
+
+tn_status tn_roofline_int_ops(const tn_engine *e, double *out, tn_err *err)
+{
+  const tn_instance *in = &e->exec->ranks[0].backend;
+  const tnk_ext_peak *peak = in->desc->ext ? in->desc->ext(in->inst, "tenon.peak/1") : NULL;
+  tn_pool *pool = NULL;
+  *out = 0;
+  if (!peak) return TN_OK;
+  peak_job *j = tn_zalloc(1, sizeof *j + e->cfg.threads * sizeof *j->rate);
+  tn_status st = tn_pool_new(e->cfg.threads, &pool, err);
+  if (st == TN_OK && !j) st = tn_fail(err, TN_E_NOMEM, "no memory to measure the operation rate");
+  if (st == TN_OK) {
+    j->loop = peak->loop(in->inst);
+    tn_pool_gang(pool, peak_of_worker, j);
+    for (uint32_t i = 0; i < e->cfg.threads; i++) *out += j->rate[i];
+  }
+  tn_pool_free(pool);
+  free(j);
+  return st;
+}
