@@ -1,5 +1,5 @@
-/* peak_body: the loop of peak.h, written once over the products of idot_*.h. Each peak_<isa>.c includes it with TNK_NAME(x)
- * set to the name of its function. */
+/* peak_body: the loop of peak.h, written once over the products of idot_*.h. Each peak_<isa>.c includes it with
+ * TNK_NAME(x) set to the name of its function. */
 #include "panel.h"
 #include "peak.h"
 #include "simd.h"
