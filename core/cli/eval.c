@@ -52,13 +52,15 @@ static int print(const tn_setup *s, const tn_ppl *p, bool json)
   tn_composition_short(s->composition, print_);
   if (!json) {
     printf("Final estimate: PPL = %.4f +/- %.5f%s\n", p->ppl, p->error, p->partial ? " (partial)" : "");
-    printf("%lld tokens scored in %u of %u chunks; composition %s\n", (long long)p->n_scored, p->n_done, p->n_chunks, print_);
+    printf("%lld tokens scored in %u of %u chunks; composition %s\n", (long long)p->n_scored, p->n_done, p->n_chunks,
+           print_);
     return tn_cli_done("eval", TN_EXIT_OK);
   }
-  return tn_cli_json("eval", json_pack("{s:f, s:f, s:I, s:I, s:i, s:i, s:b, s:s, s:o}", "ppl", p->ppl, "error", p->error,
-                                       "n_scored", (json_int_t)p->n_scored, "n_tokens", (json_int_t)p->n_tokens, "n_chunks",
-                                       (int)p->n_chunks, "n_done", (int)p->n_done, "partial", (int)p->partial, "fingerprint",
-                                       print_, "counters", tn_engine_counters_json(s->engine)));
+  return tn_cli_json("eval",
+                     json_pack("{s:f, s:f, s:I, s:I, s:i, s:i, s:b, s:s, s:o}", "ppl", p->ppl, "error", p->error,
+                               "n_scored", (json_int_t)p->n_scored, "n_tokens", (json_int_t)p->n_tokens, "n_chunks",
+                               (int)p->n_chunks, "n_done", (int)p->n_done, "partial", (int)p->partial, "fingerprint",
+                               print_, "counters", tn_engine_counters_json(s->engine)));
 }
 
 static int measure(const eval_args *a, const char *text, size_t n)
@@ -70,7 +72,12 @@ static int measure(const eval_args *a, const char *text, size_t n)
   int code = tn_engine_args_open("eval", &a->engine, &more, &s);
   if (code == TN_EXIT_OK) {
     shown show = {tn_now_ns(), a->engine.json, a->engine.json && isatty(STDERR_FILENO)};
-    tn_ppl_args args = {.text = text, .n_text = n, .n_ctx = a->n_ctx, .max_chunks = (uint32_t)a->chunks, .chunk = on_chunk, .ctx = &show};
+    tn_ppl_args args = {.text = text,
+                        .n_text = n,
+                        .n_ctx = a->n_ctx,
+                        .max_chunks = (uint32_t)a->chunks,
+                        .chunk = on_chunk,
+                        .ctx = &show};
     tn_ppl p;
     tn_err err = tn_err_init();
     if (a->engine.verbose) tn_engine_print_memory(stderr, &s, true);
@@ -93,10 +100,14 @@ static int parse(eval_args *a, int argc, char **argv)
   int i;
   while ((i = tn_cli_next(&args, &v)) >= 0) {
     bool ok = true;
-    if (options[i].letter == 'c') ok = tn_cli_number(&usage, options[i].name, v, 4, 1 << 24, &a->n_ctx);
-    else if (i < (int)TN_N_ENGINE_OPTIONS) ok = tn_engine_args_take(&a->engine, &usage, i, v);
-    else if (options[i].letter == 'f') a->file = v;
-    else ok = tn_cli_number(&usage, options[i].name, v, 0, 1 << 24, &a->chunks);
+    if (options[i].letter == 'c')
+      ok = tn_cli_number(&usage, options[i].name, v, 4, 1 << 24, &a->n_ctx);
+    else if (i < (int)TN_N_ENGINE_OPTIONS)
+      ok = tn_engine_args_take(&a->engine, &usage, i, v);
+    else if (options[i].letter == 'f')
+      a->file = v;
+    else
+      ok = tn_cli_number(&usage, options[i].name, v, 0, 1 << 24, &a->chunks);
     if (!ok) return TN_EXIT_USAGE;
   }
   if (i == TN_CLI_STOP) return args.exit_code;

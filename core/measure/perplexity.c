@@ -77,7 +77,8 @@ static tn_status run_chunk(tn_ppl_run *r, tn_engine *e, int32_t *tokens, uint32_
 tn_status tn_ppl_measure(tn_ppl_run *r, tn_setup *s, const tn_ppl_args *a, tn_ppl *out, tn_err *err)
 {
   *out = (tn_ppl){0};
-  if (a->n_ctx < 4 || a->n_ctx % 2) return tn_fail(err, TN_E_ARG, "a chunk of %lld tokens: must be even and at least 4", (long long)a->n_ctx);
+  if (a->n_ctx < 4 || a->n_ctx % 2)
+    return tn_fail(err, TN_E_ARG, "a chunk of %lld tokens: must be even and at least 4", (long long)a->n_ctx);
   int32_t *tokens;
   size_t n;
   tn_status st = tn_tokenize(s->tokenizer, a->text, a->n_text, TN_TOKENIZE_ADD_SPECIAL, &tokens, &n, err);
@@ -85,7 +86,8 @@ tn_status tn_ppl_measure(tn_ppl_run *r, tn_setup *s, const tn_ppl_args *a, tn_pp
   uint32_t chunks = (uint32_t)((int64_t)n / a->n_ctx);
   if (chunks < 2) {
     free(tokens);
-    return tn_fail(err, TN_E_ARG, "the text has %zu tokens: perplexity wants at least %lld, two chunks", n, (long long)(2 * a->n_ctx));
+    return tn_fail(err, TN_E_ARG, "the text has %zu tokens: perplexity wants at least %lld, two chunks", n,
+                   (long long)(2 * a->n_ctx));
   }
   if (a->max_chunks && a->max_chunks < chunks) chunks = a->max_chunks;
   *r = (tn_ppl_run){.tokens = tokens, .n_vocab = s->model->shape.n_vocab, .n_ctx = a->n_ctx};

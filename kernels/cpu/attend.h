@@ -37,9 +37,11 @@ typedef struct tnk_attend {
   /* A tile of halves to f32 scratch: k32 [4][d][16], v32 [64][dv]. */
   void (*widen)(const tnk_tile *t, int64_t d, int64_t dv, float *k32, float *v32);
   /* One key to slot `lane` of [d][16], one value to [dv]; n values are given, the rest of dv is zero. */
-  void (*put)(const float *k, int64_t d, uint16_t *k16, int64_t lane, const float *v, int64_t n, uint16_t *v16, int64_t dv);
+  void (*put)(const float *k, int64_t d, uint16_t *k16, int64_t lane, const float *v, int64_t n, uint16_t *v16,
+              int64_t dv);
   /* Parts o [parts][stride] of d columns joined by their lse [parts][lse_stride], in order, to out [d]. Returns the lse. */
-  float (*merge)(int64_t parts, const float *o, int64_t stride, const float *lse, int64_t lse_stride, int64_t d, float *out);
+  float (*merge)(int64_t parts, const float *o, int64_t stride, const float *lse, int64_t lse_stride, int64_t d,
+                 float *out);
 } tnk_attend;
 
 extern const tnk_attend tnk_attend_scalar, tnk_attend_avx2, tnk_attend_avx512;

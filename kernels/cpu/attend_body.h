@@ -40,20 +40,26 @@ TNK_AI void scores_of(const int half, int64_t rows, const float *const *q, int64
 {
   for (; rows > 0; rows -= ROWS, q += ROWS, s += ROWS * TNK_KEYS) {
     for (int64_t b = 0; rows < 3 && b < 4; b += 2) {
-      if (rows == 1) dots(half, 1, 2, b, q, d, t, s);
-      else dots(half, 2, 2, b, q, d, t, s);
+      if (rows == 1)
+        dots(half, 1, 2, b, q, d, t, s);
+      else
+        dots(half, 2, 2, b, q, d, t, s);
     }
     for (int64_t b = 0; rows >= 3 && b < 4; b += BLOCKS) {
-      if (rows == 3) dots(half, 3, BLOCKS, b, q, d, t, s);
-      else dots(half, 4, BLOCKS, b, q, d, t, s);
+      if (rows == 3)
+        dots(half, 3, BLOCKS, b, q, d, t, s);
+      else
+        dots(half, 4, BLOCKS, b, q, d, t, s);
     }
   }
 }
 
 static void scores(int64_t rows, const float *const *q, int64_t d, const tnk_tile *t, float *s)
 {
-  if (t->k32) scores_of(0, rows, q, d, t, s);
-  else scores_of(1, rows, q, d, t, s);
+  if (t->k32)
+    scores_of(0, rows, q, d, t, s);
+  else
+    scores_of(1, rows, q, d, t, s);
 }
 
 /* Products to scores. */
@@ -87,8 +93,10 @@ TNK_AI void soften_of(const bool all, float *s, uint64_t visible, float scale, f
 
 static void soften(float *s, uint64_t visible, float scale, float cap, float *m, float *l)
 {
-  if (~visible) soften_of(false, s, visible, scale, cap, m, l);
-  else soften_of(true, s, visible, scale, cap, m, l);
+  if (~visible)
+    soften_of(false, s, visible, scale, cap, m, l);
+  else
+    soften_of(true, s, visible, scale, cap, m, l);
 }
 
 static void shares(float *s, uint64_t visible, float scale, float cap, float m, float l)
@@ -157,8 +165,10 @@ TNK_AI void mix_of(const int half, int64_t rows, const float *p, uint64_t visibl
 
 static void mix(int64_t rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv, float *const *o)
 {
-  if (t->k32) mix_of(0, rows, p, visible, t, dv, o);
-  else mix_of(1, rows, p, visible, t, dv, o);
+  if (t->k32)
+    mix_of(0, rows, p, visible, t, dv, o);
+  else
+    mix_of(1, rows, p, visible, t, dv, o);
 }
 
 /* exp of one number, the same as a lane of vf_exp. */
@@ -225,13 +235,13 @@ static float merge(int64_t parts, const float *o, int64_t stride, const float *l
 }
 
 const tnk_attend TNK_NAME(tnk_attend) = {
-  .scores = scores,
-  .soften = soften,
-  .shares = shares,
-  .mix = mix,
-  .join = join,
-  .finish = finish,
-  .widen = widen,
-  .put = put,
-  .merge = merge,
+    .scores = scores,
+    .soften = soften,
+    .shares = shares,
+    .mix = mix,
+    .join = join,
+    .finish = finish,
+    .widen = widen,
+    .put = put,
+    .merge = merge,
 };

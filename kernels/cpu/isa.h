@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 enum tnk_isa { /* each one computes the same bits */
-  TNK_ISA_SCALAR = 0,
-  TNK_ISA_AVX2 = 1,
-  TNK_ISA_AVXVNNI = 2,
-  TNK_ISA_AVX512 = 3,
-  TNK_ISA_AVX512VNNI = 4,
-  TNK_ISA_COUNT = 5
+               TNK_ISA_SCALAR = 0,
+               TNK_ISA_AVX2 = 1,
+               TNK_ISA_AVXVNNI = 2,
+               TNK_ISA_AVX512 = 3,
+               TNK_ISA_AVX512VNNI = 4,
+               TNK_ISA_COUNT = 5
 };
 
 /* "avx2"; NULL when isa is out of range. */

@@ -100,8 +100,8 @@ static void float_rows(const tnk_linear_kernels *l, const tnk_panels *p, int64_t
   }
 }
 
-void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t panel, const tnk_operand *a, int64_t rows,
-                      uint32_t segments, float *part, void *work)
+void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t panel, const tnk_operand *a,
+                      int64_t rows, uint32_t segments, float *part, void *work)
 {
   tnk_chunk *w = work;
   float *numbers = (float *)(void *)(w + 1);
@@ -110,8 +110,11 @@ void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t 
   memset(part, 0, (size_t)rows * segments * TNK_PANEL * sizeof *part);
   for (int64_t s = 0; s < segments; s++, part += rows * TNK_PANEL) {
     const int64_t b = s * step;
-    if (a->x) float_rows(l, p, panel, a, rows, s * columns, (s + 1) * columns, part, w, numbers);
-    else if (rows <= TNK_STRAIGHT && p->format >= 0) few_rows(l, p, data, a, rows, b, b + step, part);
-    else tile_rows(l, p, data, a, rows, b, b + step, part, w);
+    if (a->x)
+      float_rows(l, p, panel, a, rows, s * columns, (s + 1) * columns, part, w, numbers);
+    else if (rows <= TNK_STRAIGHT && p->format >= 0)
+      few_rows(l, p, data, a, rows, b, b + step, part);
+    else
+      tile_rows(l, p, data, a, rows, b, b + step, part, w);
   }
 }

@@ -29,12 +29,13 @@ typedef struct tnk_chunk { /* a multiple of 64 bytes */
 
 /* Blocks [begin, end) of a panel with `blocks` in all, times 1 .. TNK_FEW rows, added to acc [rows][16].
  * a: cells of row r at a + r * stride. */
-typedef void (*tnk_few)(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a, int64_t stride,
-                        float *acc);
+typedef void (*tnk_few)(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a,
+                        int64_t stride, float *acc);
 /* nb expanded blocks times rows, added to acc; a: the first block's cells. */
 typedef void (*tnk_dot)(int64_t nb, const tnk_chunk *w, const tnk_cell *a, int64_t stride, float *acc);
 /* Expands blocks [begin, begin + nb) of a panel of format f. */
-typedef void (*tnk_fill)(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb, tnk_chunk *w);
+typedef void (*tnk_fill)(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb,
+                         tnk_chunk *w);
 /* n columns of w [n][16] times x, added to acc [rows][16]; row r of x at x + r * stride. */
 typedef void (*tnk_fdot)(int64_t n, const float *w, const float *x, int64_t stride, float *acc);
 
@@ -70,7 +71,7 @@ typedef struct tnk_operand {
 } tnk_operand;
 enum { TNK_STRAIGHT = 3 }; /* rows up to which expanding does not pay */
 enum { TNK_WORK = sizeof(tnk_chunk) + TNK_CHUNK * TNK_BLOCK * TNK_PANEL * 4 };
-void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t panel, const tnk_operand *a, int64_t rows,
-                      uint32_t segments, float *part, void *work);
+void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t panel, const tnk_operand *a,
+                      int64_t rows, uint32_t segments, float *part, void *work);
 
 #endif

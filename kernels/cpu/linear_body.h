@@ -36,7 +36,11 @@ TNK_AI vw line(const int bits, const uint8_t *p, int l)
   return w;
 }
 
-enum { WIDE = 0, PACKED = 1, IQ4 = 2 }; /* how codes are stored: bytes; bits of them; IQ4's four bits, bytes once looked up */
+enum {
+  WIDE = 0,
+  PACKED = 1,
+  IQ4 = 2
+}; /* how codes are stored: bytes; bits of them; IQ4's four bits, bytes once looked up */
 
 /* Whole-number sums of lines [l0, l0 + n) of one block with the cells of `rows` rows. */
 TNK_AI void sums(const int bits, const int stored, const int rows, const int l0, const int n, const uint8_t *p,
@@ -112,18 +116,20 @@ TNK_AI void dot(const int bits, const int halves, const int rows, const bool min
   store_rows(rows, acc, y);
 }
 
-#define TNK_DOT(bits, halves, rows)                                                                                   \
-  static void dot_##bits##_##halves##_##rows(int64_t nb, const tnk_chunk *w, const tnk_cell *a, int64_t stride,       \
-                                             float *acc)                                                              \
-  {                                                                                                                   \
-    if (w->min) dot(bits, halves, rows, true, nb, w, a, stride, acc);                                                 \
-    else dot(bits, halves, rows, false, nb, w, a, stride, acc);                                                       \
+#define TNK_DOT(bits, halves, rows)                                                                             \
+  static void dot_##bits##_##halves##_##rows(int64_t nb, const tnk_chunk *w, const tnk_cell *a, int64_t stride, \
+                                             float *acc)                                                        \
+  {                                                                                                             \
+    if (w->min)                                                                                                 \
+      dot(bits, halves, rows, true, nb, w, a, stride, acc);                                                     \
+    else                                                                                                        \
+      dot(bits, halves, rows, false, nb, w, a, stride, acc);                                                    \
   }
-#define TNK_DOTS(bits, halves)                                                                                        \
+#define TNK_DOTS(bits, halves) \
   TNK_DOT(bits, halves, 1) TNK_DOT(bits, halves, 2) TNK_DOT(bits, halves, 3) TNK_DOT(bits, halves, 4)
-#define TNK_DOT_ROW(bits, halves)                                                                                     \
-  {                                                                                                                   \
-    dot_##bits##_##halves##_1, dot_##bits##_##halves##_2, dot_##bits##_##halves##_3, dot_##bits##_##halves##_4        \
+#define TNK_DOT_ROW(bits, halves)                                                                              \
+  {                                                                                                            \
+    dot_##bits##_##halves##_1, dot_##bits##_##halves##_2, dot_##bits##_##halves##_3, dot_##bits##_##halves##_4 \
   }
 TNK_DOTS(4, 1)
 TNK_DOTS(4, 2)
@@ -187,8 +193,8 @@ TNK_AI void few_record(const tnk_fmt *f, const int rows, const uint8_t *rec, int
     for (int h = 0; h < halves; h++) {
       vf s, m;
       group_scale(f, &at, rec, (2 * b + h) / f->group16, &s, &m);
-      block(f->iq4 ? 8 : f->bits, f->iq4 ? IQ4 : PACKED, halves, rows, f->offset != TNK_O_ZERO,
-            h, rec + (size_t)b * block_bytes, s, m, a, stride, y);
+      block(f->iq4 ? 8 : f->bits, f->iq4 ? IQ4 : PACKED, halves, rows, f->offset != TNK_O_ZERO, h,
+            rec + (size_t)b * block_bytes, s, m, a, stride, y);
     }
   }
 }
@@ -237,7 +243,8 @@ TNK_AI void widen_any(const tnk_fmt *f, const uint8_t *p, uint8_t *out)
     case 6: widen(6, 0, p, out); break;
     default: widen(8, 0, p, out); break;
   }
-  for (int l = 0; f->iq4 && l < 8; l++) vw_store(out + l * TNK_LINE, vw_table(vw_load(out + l * TNK_LINE), tnk_iq4_codes));
+  for (int l = 0; f->iq4 && l < 8; l++)
+    vw_store(out + l * TNK_LINE, vw_table(vw_load(out + l * TNK_LINE), tnk_iq4_codes));
 }
 
 TNK_AI void fill(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb, tnk_chunk *w)
@@ -260,23 +267,23 @@ TNK_AI void fill(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t
   }
 }
 
-#define TNK_FORMAT(dtype, ...)                                                                                        \
-  static const tnk_fmt fmt_##dtype = {__VA_ARGS__};                                                                   \
-  static void few1_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a,       \
-                           int64_t stride, float *acc)                                                                \
-  {                                                                                                                   \
-    few(&fmt_##dtype, 1, panel, blocks, begin, end, a, stride, acc);                                                  \
-  }                                                                                                                   \
-  static void few2_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a,       \
-                           int64_t stride, float *acc)                                                                \
-  {                                                                                                                   \
-    few(&fmt_##dtype, 2, panel, blocks, begin, end, a, stride, acc);                                                  \
-  }                                                                                                                   \
-  static void fill_##dtype(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb,         \
-                           tnk_chunk *w)                                                                              \
-  {                                                                                                                   \
-    (void)f;                                                                                                          \
-    fill(&fmt_##dtype, panel, blocks, begin, nb, w);                                                                  \
+#define TNK_FORMAT(dtype, ...)                                                                                  \
+  static const tnk_fmt fmt_##dtype = {__VA_ARGS__};                                                             \
+  static void few1_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a, \
+                           int64_t stride, float *acc)                                                          \
+  {                                                                                                             \
+    few(&fmt_##dtype, 1, panel, blocks, begin, end, a, stride, acc);                                            \
+  }                                                                                                             \
+  static void few2_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a, \
+                           int64_t stride, float *acc)                                                          \
+  {                                                                                                             \
+    few(&fmt_##dtype, 2, panel, blocks, begin, end, a, stride, acc);                                            \
+  }                                                                                                             \
+  static void fill_##dtype(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb,   \
+                           tnk_chunk *w)                                                                        \
+  {                                                                                                             \
+    (void)f;                                                                                                    \
+    fill(&fmt_##dtype, panel, blocks, begin, nb, w);                                                            \
   }
 TNK_FORMATS(TNK_FORMAT)
 #undef TNK_FORMAT
@@ -299,10 +306,10 @@ TNK_AI void fdot(const int rows, int64_t n, const float *w, const float *x, int6
   }
   store_rows(rows, acc, y);
 }
-#define TNK_FDOT(rows)                                                                                                \
-  static void fdot_##rows(int64_t n, const float *w, const float *x, int64_t stride, float *acc)                      \
-  {                                                                                                                   \
-    fdot(rows, n, w, x, stride, acc);                                                                                 \
+#define TNK_FDOT(rows)                                                                           \
+  static void fdot_##rows(int64_t n, const float *w, const float *x, int64_t stride, float *acc) \
+  {                                                                                              \
+    fdot(rows, n, w, x, stride, acc);                                                            \
   }
 TNK_FDOT(1)
 TNK_FDOT(2)
@@ -344,17 +351,17 @@ static void join(int64_t rows, uint32_t segments, const float *part, const float
 
 const tnk_linear_kernels TNK_NAME(tnk_linear) = {
 #define TNK_FORMAT(dtype, ...) {few1_##dtype, few2_##dtype},
-  .few = {TNK_FORMATS(TNK_FORMAT)},
+    .few = {TNK_FORMATS(TNK_FORMAT)},
 #undef TNK_FORMAT
 #define TNK_FORMAT(dtype, ...) fill_##dtype,
-  .fill = {TNK_FORMATS(TNK_FORMAT) fill_any},
+    .fill = {TNK_FORMATS(TNK_FORMAT) fill_any},
 #undef TNK_FORMAT
-  .dot = {{TNK_DOT_ROW(4, 1), TNK_DOT_ROW(4, 2)},
-          {TNK_DOT_ROW(5, 1), TNK_DOT_ROW(5, 2)},
-          {TNK_DOT_ROW(6, 1), TNK_DOT_ROW(6, 2)},
-          {TNK_DOT_ROW(8, 1), TNK_DOT_ROW(8, 2)}},
-  .fdot = {fdot_1, fdot_2, fdot_3, fdot_4},
-  .floats = floats,
-  .numbers = numbers,
-  .join = join,
+    .dot = {{TNK_DOT_ROW(4, 1), TNK_DOT_ROW(4, 2)},
+            {TNK_DOT_ROW(5, 1), TNK_DOT_ROW(5, 2)},
+            {TNK_DOT_ROW(6, 1), TNK_DOT_ROW(6, 2)},
+            {TNK_DOT_ROW(8, 1), TNK_DOT_ROW(8, 2)}},
+    .fdot = {fdot_1, fdot_2, fdot_3, fdot_4},
+    .floats = floats,
+    .numbers = numbers,
+    .join = join,
 };

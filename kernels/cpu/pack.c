@@ -65,13 +65,13 @@ void tnk_pack_file(const tnk_panels *p, int64_t panel, uint32_t dtype, const voi
   if (rows < TNK_PANEL) memset(dst, 0, p->panel_bytes);
   for (int64_t r = 0; r < rows; r++) {
     const uint8_t *row = (const uint8_t *)src + (size_t)(row0 + r) * row_bytes;
-    if (p->fmt.kind == TNK_FLOAT) pack_numbers(p, dst, r, row);
-    else if (info.block == 256) pack_super(p, dst, r, dtype, row);
-    else pack_legacy(p, dst, r, dtype, row);
+    if (p->fmt.kind == TNK_FLOAT)
+      pack_numbers(p, dst, r, row);
+    else if (info.block == 256)
+      pack_super(p, dst, r, dtype, row);
+    else
+      pack_legacy(p, dst, r, dtype, row);
   }
 }
 
-void tnk_pack_f32(const tnk_panels *p, int64_t panel, const float *src)
-{
-  tnk_pack_file(p, panel, TNK_F32, src);
-}
+void tnk_pack_f32(const tnk_panels *p, int64_t panel, const float *src) { tnk_pack_file(p, panel, TNK_F32, src); }

@@ -29,7 +29,7 @@ size_t tnk_panels_size(tnk_panels *p)
 bool tnk_fmt_of(uint32_t dtype, tnk_fmt *out)
 {
   switch (dtype) {
-#define TNK_FORMAT(dtype_, ...)                                                                                       \
+#define TNK_FORMAT(dtype_, ...) \
   case dtype_: *out = (tnk_fmt){__VA_ARGS__}; return true;
     TNK_FORMATS(TNK_FORMAT)
 #undef TNK_FORMAT
@@ -44,13 +44,13 @@ int tnk_fmt_index(const tnk_fmt *f)
 {
   static const tnk_fmt known[] = {
 #define TNK_FORMAT(dtype_, ...) {__VA_ARGS__},
-    TNK_FORMATS(TNK_FORMAT)
+      TNK_FORMATS(TNK_FORMAT)
 #undef TNK_FORMAT
   };
   for (int i = 0; i < TNK_N_FORMATS; i++) {
     const tnk_fmt *k = &known[i];
-    if (k->kind == f->kind && k->bits == f->bits && k->scale == f->scale && k->offset == f->offset && k->sub == f->sub &&
-        k->iq4 == f->iq4 && k->group16 == f->group16 && k->rec_blocks == f->rec_blocks) {
+    if (k->kind == f->kind && k->bits == f->bits && k->scale == f->scale && k->offset == f->offset &&
+        k->sub == f->sub && k->iq4 == f->iq4 && k->group16 == f->group16 && k->rec_blocks == f->rec_blocks) {
       return i;
     }
   }
@@ -108,8 +108,10 @@ static group_values group_at(const tnk_fmt *f, const tnk_rec *at, const uint8_t 
   }
   const uint8_t u = rec[at->scales + (size_t)(g * TNK_PANEL + r)];
   const float d = number(f->scale, rec + at->d, r);
-  if (f->sub == TNK_SUB_NIBBLES) v.s = d * (float)(u & 15);
-  else v.s = d * (f->sub == TNK_SUB_I8 ? (float)(int8_t)u : (float)u);
+  if (f->sub == TNK_SUB_NIBBLES)
+    v.s = d * (float)(u & 15);
+  else
+    v.s = d * (f->sub == TNK_SUB_I8 ? (float)(int8_t)u : (float)u);
   if (f->offset == TNK_O_ZERO) return v;
   const uint8_t low = f->sub == TNK_SUB_NIBBLES ? u >> 4 : rec[at->offsets + (size_t)(g * TNK_PANEL + r)];
   v.m = -(number(f->scale, rec + at->dmin, r) * (float)low);
@@ -142,8 +144,10 @@ void tnk_panel_row(const tnk_panels *p, int64_t row, float *dst)
       const group_values v = group_at(f, &at, rec, (2 * j + c / 16) / f->group16, r);
       const int q = f->iq4 ? tnk_iq4_codes[code[c]] : code[c];
       float x;
-      if (f->offset == TNK_O_MIN) x = v.s * (float)q + v.m;
-      else x = v.s * ((float)q - (f->offset == TNK_O_INT ? v.m : (float)zero));
+      if (f->offset == TNK_O_MIN)
+        x = v.s * (float)q + v.m;
+      else
+        x = v.s * ((float)q - (f->offset == TNK_O_INT ? v.m : (float)zero));
       dst[b * TNK_BLOCK + c] = x;
     }
   }

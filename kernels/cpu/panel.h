@@ -24,9 +24,9 @@
 #include "../quant/dtype.h"
 
 enum { TNK_PANEL = 16, TNK_BLOCK = 32, TNK_LINE = 64 };
-enum { TNK_CODES = 1, TNK_FLOAT = 2, TNK_MATRIX = 3 };           /* tnk_fmt.kind */
-enum { TNK_S_F32 = 0, TNK_S_F16 = 1, TNK_S_BF16 = 2 };            /* tnk_fmt.scale; FLOAT: the numbers' type */
-enum { TNK_O_ZERO = 0, TNK_O_MIN = 1, TNK_O_INT = 2 };            /* tnk_fmt.offset */
+enum { TNK_CODES = 1, TNK_FLOAT = 2, TNK_MATRIX = 3 };              /* tnk_fmt.kind */
+enum { TNK_S_F32 = 0, TNK_S_F16 = 1, TNK_S_BF16 = 2 };              /* tnk_fmt.scale; FLOAT: the numbers' type */
+enum { TNK_O_ZERO = 0, TNK_O_MIN = 1, TNK_O_INT = 2 };              /* tnk_fmt.offset */
 enum { TNK_SUB_NONE = 0, TNK_SUB_U8, TNK_SUB_I8, TNK_SUB_NIBBLES }; /* tnk_fmt.sub */
 
 typedef struct tnk_fmt {
@@ -37,28 +37,28 @@ typedef struct tnk_fmt {
 
 /* The formats of files that are codes, X(dtype, tnk_fmt's fields): each has kernels of its own. Others take the general
  * ones. */
-#define TNK_FORMATS(X)                                                                                                \
-  X(TNK_Q4_0, TNK_CODES, 4, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)                                             \
-  X(TNK_Q4_1, TNK_CODES, 4, TNK_S_F16, TNK_O_MIN, TNK_SUB_NONE, 0, 2, 2)                                              \
-  X(TNK_Q5_0, TNK_CODES, 5, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)                                             \
-  X(TNK_Q5_1, TNK_CODES, 5, TNK_S_F16, TNK_O_MIN, TNK_SUB_NONE, 0, 2, 2)                                              \
-  X(TNK_Q8_0, TNK_CODES, 8, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)                                             \
-  X(TNK_IQ4_NL, TNK_CODES, 4, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 1, 2, 2)                                           \
-  X(TNK_Q2_K, TNK_CODES, 2, TNK_S_F16, TNK_O_MIN, TNK_SUB_NIBBLES, 0, 1, 8)                                           \
-  X(TNK_Q3_K, TNK_CODES, 3, TNK_S_F16, TNK_O_ZERO, TNK_SUB_I8, 0, 1, 8)                                               \
-  X(TNK_Q4_K, TNK_CODES, 4, TNK_S_F16, TNK_O_MIN, TNK_SUB_U8, 0, 2, 8)                                                \
-  X(TNK_Q5_K, TNK_CODES, 5, TNK_S_F16, TNK_O_MIN, TNK_SUB_U8, 0, 2, 8)                                                \
-  X(TNK_Q6_K, TNK_CODES, 6, TNK_S_F16, TNK_O_ZERO, TNK_SUB_I8, 0, 1, 8)                                               \
+#define TNK_FORMATS(X)                                                      \
+  X(TNK_Q4_0, TNK_CODES, 4, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)   \
+  X(TNK_Q4_1, TNK_CODES, 4, TNK_S_F16, TNK_O_MIN, TNK_SUB_NONE, 0, 2, 2)    \
+  X(TNK_Q5_0, TNK_CODES, 5, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)   \
+  X(TNK_Q5_1, TNK_CODES, 5, TNK_S_F16, TNK_O_MIN, TNK_SUB_NONE, 0, 2, 2)    \
+  X(TNK_Q8_0, TNK_CODES, 8, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 0, 2, 2)   \
+  X(TNK_IQ4_NL, TNK_CODES, 4, TNK_S_F16, TNK_O_ZERO, TNK_SUB_NONE, 1, 2, 2) \
+  X(TNK_Q2_K, TNK_CODES, 2, TNK_S_F16, TNK_O_MIN, TNK_SUB_NIBBLES, 0, 1, 8) \
+  X(TNK_Q3_K, TNK_CODES, 3, TNK_S_F16, TNK_O_ZERO, TNK_SUB_I8, 0, 1, 8)     \
+  X(TNK_Q4_K, TNK_CODES, 4, TNK_S_F16, TNK_O_MIN, TNK_SUB_U8, 0, 2, 8)      \
+  X(TNK_Q5_K, TNK_CODES, 5, TNK_S_F16, TNK_O_MIN, TNK_SUB_U8, 0, 2, 8)      \
+  X(TNK_Q6_K, TNK_CODES, 6, TNK_S_F16, TNK_O_ZERO, TNK_SUB_I8, 0, 1, 8)     \
   X(TNK_IQ4_XS, TNK_CODES, 4, TNK_S_F16, TNK_O_ZERO, TNK_SUB_I8, 1, 2, 8)
 
 typedef struct tnk_panels {
   tnk_fmt fmt;
-  int64_t n, k;         /* outputs, inputs */
-  int64_t blocks;       /* ceil(k / 32) */
-  int64_t panels;       /* ceil(n / 16) */
+  int64_t n, k;   /* outputs, inputs */
+  int64_t blocks; /* ceil(k / 32) */
+  int64_t panels; /* ceil(n / 16) */
   size_t panel_bytes;
-  int format;           /* index in TNK_FORMATS, -1: the general kernels */
-  uint8_t *data;        /* [panels][panel_bytes], 64-aligned; whose it is, the user of this struct knows */
+  int format;    /* index in TNK_FORMATS, -1: the general kernels */
+  uint8_t *data; /* [panels][panel_bytes], 64-aligned; whose it is, the user of this struct knows */
 } tnk_panels;
 
 /* Lines of one block, by bits. */

@@ -145,12 +145,14 @@ TNK_AI vf vf_load_bf16(const uint16_t *p) { return (vf){vf_bf16_8(p), vf_bf16_8(
 TNK_AI vf vf_load_u8(const uint8_t *p)
 {
   const __m128i x = _mm_loadu_si128((const __m128i *)p);
-  return (vf){_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)))};
+  return (vf){_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)),
+              _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)))};
 }
 TNK_AI vf vf_load_i8(const int8_t *p)
 {
   const __m128i x = _mm_loadu_si128((const __m128i *)p);
-  return (vf){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+  return (vf){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+              _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
 }
 TNK_AI void vf_store_i8(int8_t *p, vf x)
 {

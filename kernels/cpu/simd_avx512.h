@@ -68,10 +68,7 @@ TNK_AI void vf_store_pairs(float *p, vf even, vf odd)
   _mm512_storeu_ps(p + 16, _mm512_permutex2var_ps(even.v, _mm512_add_epi32(lo, _mm512_set1_epi32(8)), odd.v));
 }
 
-TNK_AI vf vf_load_f16(const uint16_t *p)
-{
-  return (vf){_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p))};
-}
+TNK_AI vf vf_load_f16(const uint16_t *p) { return (vf){_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p))}; }
 TNK_AI void vf_store_f16(uint16_t *p, vf x)
 {
   _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT));

@@ -8,9 +8,9 @@ typedef struct vf {
   float v[TNK_LANES];
 } vf;
 
-#define TNK_LANEWISE(expr)                                                                                           \
-  vf r;                                                                                                              \
-  for (int i = 0; i < TNK_LANES; i++) r.v[i] = (expr);                                                               \
+#define TNK_LANEWISE(expr)                             \
+  vf r;                                                \
+  for (int i = 0; i < TNK_LANES; i++) r.v[i] = (expr); \
   return r
 
 TNK_AI vf vf_set1(float x) { TNK_LANEWISE(x); }

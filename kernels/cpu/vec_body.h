@@ -64,8 +64,10 @@ static void glu(uint32_t act, const float *a, const float *b, int64_t n, float *
 {
   for (int64_t i = 0; i < n; i += TNK_LANES) {
     vf v = vf_load_n(a + i, n - i);
-    if (act == TNK_SILU) v = vf_silu(v);
-    else if (act == TNK_GELU) v = vf_gelu(v);
+    if (act == TNK_SILU)
+      v = vf_silu(v);
+    else if (act == TNK_GELU)
+      v = vf_gelu(v);
     if (b) v = vf_mul(v, vf_load_n(b + i, n - i));
     vf_store_n(out + i, v, n - i);
   }
@@ -127,14 +129,14 @@ static void exps(const float *x, int64_t n, float *out)
 }
 
 const tnk_vec TNK_NAME(tnk_vec) = {
-  .quant = quant,
-  .dequant = dequant,
-  .norm = norm,
-  .add = add,
-  .glu = glu,
-  .scale = scale,
-  .softcap = softcap,
-  .rope_pairs = rope_pairs,
-  .rope_halves = rope_halves,
-  .exp = exps,
+    .quant = quant,
+    .dequant = dequant,
+    .norm = norm,
+    .add = add,
+    .glu = glu,
+    .scale = scale,
+    .softcap = softcap,
+    .rope_pairs = rope_pairs,
+    .rope_halves = rope_halves,
+    .exp = exps,
 };

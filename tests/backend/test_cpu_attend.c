@@ -12,7 +12,7 @@ enum { T = 200, H = 6, G = 2, D = 32, QW = H * D, KW = G * D };
 static float q[T * QW], qs[T * QW], k[T * KW], v[T * KW], out[T * QW], other[T * QW], lse[T * H], other_lse[T * H];
 
 static const tn_layout int8_lay = {
-  .struct_size = sizeof(tn_layout), .kind = TN_LAY_AFFINE, .bits = 8, .scale_type = TN_DT_F16};
+    .struct_size = sizeof(tn_layout), .kind = TN_LAY_AFFINE, .bits = 8, .scale_type = TN_DT_F16};
 static const tn_layout int4_lay = {.struct_size = sizeof(tn_layout),
                                    .kind = TN_LAY_AFFINE,
                                    .bits = 4,
@@ -57,8 +57,10 @@ static void check_ref(const attn_cfg *c, double eps)
   feed(c, 33, out, lse);
   for (int i = 0; i < T * QW; i++) cr_assert(epsilon_eq(dbl, (double)out[i], (double)other[i], eps), "number %d", i);
   for (int i = 0; i < T * H; i++) {
-    if (isinf(other_lse[i])) cr_assert(eq(flt, lse[i], -INFINITY));
-    else cr_assert(epsilon_eq(dbl, (double)lse[i], (double)other_lse[i], 2e-5));
+    if (isinf(other_lse[i]))
+      cr_assert(eq(flt, lse[i], -INFINITY));
+    else
+      cr_assert(epsilon_eq(dbl, (double)lse[i], (double)other_lse[i], 2e-5));
   }
 }
 
@@ -247,7 +249,8 @@ static void check_tree(const attn_cfg *cfg, uint64_t seed)
     for (int32_t o = 0; o < n; o++) path[o] = (path[o] * 7 + 3) % NODES;
     step_node(&st, id, 0, PREFIX + n - 1, n - 1, path[n - 1], path);
   }
-  attn_step(&a, &st, q + PREFIX * QW, cfg->n_sinks ? qs + PREFIX * QW : NULL, k + PREFIX * KW, v + PREFIX * KW, out, NULL);
+  attn_step(&a, &st, q + PREFIX * QW, cfg->n_sinks ? qs + PREFIX * QW : NULL, k + PREFIX * KW, v + PREFIX * KW, out,
+            NULL);
   for (int32_t i = 0; i < NODES; i++) {
     static float cq[DEPTH * QW], cqs[DEPTH * QW], ck[DEPTH * KW], cv[DEPTH * KW], co[DEPTH * QW];
     const int32_t n = root_path(i, path);

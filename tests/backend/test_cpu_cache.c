@@ -13,12 +13,12 @@ static float q[T * QW], k[T * KW], v[T * KW], fed[T * QW], out[QW], other[QW];
 static step st;
 
 static const tn_layout int8_lay = {
-  .struct_size = sizeof(tn_layout), .kind = TN_LAY_AFFINE, .bits = 8, .scale_type = TN_DT_F16};
+    .struct_size = sizeof(tn_layout), .kind = TN_LAY_AFFINE, .bits = 8, .scale_type = TN_DT_F16};
 static const tn_layout fp8_lay = {
-  .struct_size = sizeof(tn_layout), .kind = TN_LAY_FLOAT8, .fp8 = TN_FP8_E4M3, .scale_type = TN_DT_F32};
+    .struct_size = sizeof(tn_layout), .kind = TN_LAY_FLOAT8, .fp8 = TN_FP8_E4M3, .scale_type = TN_DT_F32};
 
 static const attn_cfg base = {
-  .backend = "cpu", .n_heads = H, .n_kv = G, .d_head = D, .d_v = D, .k_lay = {&attn_f16}, .v_lay = {&attn_f16}};
+    .backend = "cpu", .n_heads = H, .n_kv = G, .d_head = D, .d_v = D, .k_lay = {&attn_f16}, .v_lay = {&attn_f16}};
 
 /* Row T - 1 asked again behind T - 1 committed entries, with whatever the test did to the view. */
 static void ask(attn *a, const rig_seq *s, float *o)
@@ -106,7 +106,7 @@ Test(cpu_cache, moves_within_a_layout_change_no_bit)
     cr_assert(eq(i32, memcmp(out, other, sizeof out), 0));
     const int32_t page[2] = {20, 64}, slot[2] = {0, 1};
     tn_kv_moves m = {
-      .struct_size = sizeof m, .n = 2, .src_page = page, .src_slot = slot, .dst_page = page, .dst_slot = slot};
+        .struct_size = sizeof m, .n = 2, .src_page = page, .src_slot = slot, .dst_page = page, .dst_slot = slot};
     cr_assert(eq(i32, a.be->v->kv_move(a.be->inst, a.kv, &m), TN_E_ARG));
     m.group = 1;
     cr_assert(eq(i32, a.be->v->kv_move(a.be->inst, a.kv, &m), TN_E_ARG));

@@ -40,8 +40,10 @@ static void run(const linear_case *c, int64_t row0, int64_t rows, float *y)
   const int32_t iw = prog_weight(&p, tw), ib = prog_weight(&p, tb);
   tn_op *op = prog_op(&p, c->embed ? TN_OP_EMBED : TN_OP_LINEAR, c->embed ? -1 : in, -1, o, iw, c->bias ? ib : -1);
   op->flags = c->flags;
-  if (c->embed) op->p.embed.scale = 1;
-  else op->p.linear = (tn_op_linear){.n = N, .k = K, .segments = c->segments};
+  if (c->embed)
+    op->p.embed.scale = 1;
+  else
+    op->p.linear = (tn_op_linear){.n = N, .k = K, .segments = c->segments};
   const tn_prepare how = {.struct_size = sizeof how, .max_rows = ROWS, .max_out = 1, .flags = c->prep_flags};
   cr_assert(eq(i32, b->v->prepare(b->inst, &p.pr, &how, NULL, &prep, &err), TN_OK), "%s", err.msg);
   step_init(&s);
@@ -59,7 +61,8 @@ static void near(const float *a, const float *b, int64_t n, double eps)
 {
   double size = 0;
   for (int64_t i = 0; i < n; i++) size = fmax(size, fabs((double)b[i]));
-  for (int64_t i = 0; i < n; i++) cr_assert(le(dbl, fabs((double)a[i] - (double)b[i]), eps * size), "number %d", (int)i);
+  for (int64_t i = 0; i < n; i++)
+    cr_assert(le(dbl, fabs((double)a[i] - (double)b[i]), eps * size), "number %d", (int)i);
 }
 
 /* cpu against ref with f32 and with 8-bit activations, and each row alone. */
@@ -110,8 +113,8 @@ static uint8_t *random_tensor(uint32_t dtype, uint64_t *bytes)
   for (uint64_t i = 0; i < *bytes; i++) t[i] = (uint8_t)((rig_random(&seed) + 1) * 128);
   for (uint64_t b = 0; b < *bytes; b += info.block_bytes) {
     const size_t d = dtype == TN_DT_Q2_K ? 80 : dtype == TN_DT_Q3_K ? 108 : dtype == TN_DT_Q6_K ? 208 : 0;
-    const bool two = dtype == TN_DT_Q4_1 || dtype == TN_DT_Q5_1 || dtype == TN_DT_Q2_K || dtype == TN_DT_Q4_K ||
-                     dtype == TN_DT_Q5_K;
+    const bool two =
+        dtype == TN_DT_Q4_1 || dtype == TN_DT_Q5_1 || dtype == TN_DT_Q2_K || dtype == TN_DT_Q4_K || dtype == TN_DT_Q5_K;
     for (size_t i = 0; i < (info.block == 1 ? 0u : two ? 2u : 1u); i++) {
       const uint16_t h = tnk_f32_to_f16(0.01f * (1.5f + rig_random(&seed)));
       memcpy(t + b + d + 2 * i, &h, 2);
@@ -127,9 +130,9 @@ static uint8_t *random_tensor(uint32_t dtype, uint64_t *bytes)
 
 Test(cpu_linear, weights_of_every_file_dtype)
 {
-  static const uint32_t dtypes[] = {TN_DT_F32,  TN_DT_F16,  TN_DT_BF16, TN_DT_Q4_0, TN_DT_Q4_1,   TN_DT_Q5_0,  TN_DT_Q5_1,
-                                    TN_DT_Q8_0, TN_DT_Q2_K, TN_DT_Q3_K, TN_DT_Q4_K, TN_DT_Q5_K, TN_DT_Q6_K, TN_DT_IQ4_NL,
-                                    TN_DT_IQ4_XS};
+  static const uint32_t dtypes[] = {TN_DT_F32,  TN_DT_F16,  TN_DT_BF16, TN_DT_Q4_0,   TN_DT_Q4_1,
+                                    TN_DT_Q5_0, TN_DT_Q5_1, TN_DT_Q8_0, TN_DT_Q2_K,   TN_DT_Q3_K,
+                                    TN_DT_Q4_K, TN_DT_Q5_K, TN_DT_Q6_K, TN_DT_IQ4_NL, TN_DT_IQ4_XS};
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
     uint64_t bytes;
     uint8_t *t = random_tensor(dtypes[i], &bytes);
@@ -235,7 +238,9 @@ Test(cpu_linear, codes_of_quantizers)
                              .kind = TN_LAY_AFFINE,
                              .bits = bits[i],
                              .group = groups[(i + offset) % 7],
-                             .scale_type = offset == TN_OFF_INT ? TN_DT_BF16 : i % 2 ? TN_DT_F16 : TN_DT_F32,
+                             .scale_type = offset == TN_OFF_INT ? TN_DT_BF16
+                                           : i % 2              ? TN_DT_F16
+                                                                : TN_DT_F32,
                              .offset = offset};
       make_codes(&c, &lay);
       check(&c.src, 1, 0, false);
@@ -249,15 +254,32 @@ Test(cpu_linear, codes_with_two_levels_tables_and_float8)
 {
   static const float table[8] = {-1.0f, -0.5f, -0.25f, 0.0f, 0.1f, 0.3f, 0.6f, 1.0f};
   const tn_layout lays[] = {
-    {.struct_size = sizeof(tn_layout), .kind = TN_LAY_AFFINE, .bits = 4, .group = 32, .super = 8, .sub_bits = 6,
-     .offset = TN_OFF_MIN},
-    {.struct_size = sizeof(tn_layout), .kind = TN_LAY_AFFINE, .bits = 6, .group = 16, .super = 16, .sub_bits = 6},
-    {.struct_size = sizeof(tn_layout), .kind = TN_LAY_AFFINE, .bits = 3, .group = 64, .super = 4, .sub_bits = 6,
-     .offset = TN_OFF_MIN},
-    {.struct_size = sizeof(tn_layout), .kind = TN_LAY_TABLE, .bits = 3, .group = 64, .scale_type = TN_DT_F32,
-     .table = table},
-    {.struct_size = sizeof(tn_layout), .kind = TN_LAY_FLOAT8, .fp8 = TN_FP8_E5M2, .group = 128,
-     .scale_type = TN_DT_F32}};
+      {.struct_size = sizeof(tn_layout),
+       .kind = TN_LAY_AFFINE,
+       .bits = 4,
+       .group = 32,
+       .super = 8,
+       .sub_bits = 6,
+       .offset = TN_OFF_MIN},
+      {.struct_size = sizeof(tn_layout), .kind = TN_LAY_AFFINE, .bits = 6, .group = 16, .super = 16, .sub_bits = 6},
+      {.struct_size = sizeof(tn_layout),
+       .kind = TN_LAY_AFFINE,
+       .bits = 3,
+       .group = 64,
+       .super = 4,
+       .sub_bits = 6,
+       .offset = TN_OFF_MIN},
+      {.struct_size = sizeof(tn_layout),
+       .kind = TN_LAY_TABLE,
+       .bits = 3,
+       .group = 64,
+       .scale_type = TN_DT_F32,
+       .table = table},
+      {.struct_size = sizeof(tn_layout),
+       .kind = TN_LAY_FLOAT8,
+       .fp8 = TN_FP8_E5M2,
+       .group = 128,
+       .scale_type = TN_DT_F32}};
   for (size_t i = 0; i < sizeof lays / sizeof *lays; i++) {
     coded c;
     tn_layout lay = lays[i];
@@ -358,7 +380,7 @@ Test(cpu_linear, load_refuses_what_does_not_fit)
   refuse(&s, "source kind 9");
   coded c;
   const tn_layout lay = {
-    .struct_size = sizeof lay, .kind = TN_LAY_AFFINE, .bits = 4, .group = 32, .scale_type = TN_DT_F16};
+      .struct_size = sizeof lay, .kind = TN_LAY_AFFINE, .bits = 4, .group = 32, .scale_type = TN_DT_F16};
   make_codes(&c, &lay);
   c.codes[N * K - 1] = 16;
   refuse(&c.src, "codes in range");

@@ -13,10 +13,10 @@
 enum { N = 70, V = 96 };
 
 static const tiny_spec specs[] = {
-  {.arch = "llama", .layers = 3, .heads = 6, .kv_heads = 2, .dh = 32, .d = 96, .ff = 192, .dtype = TN_DT_Q4_0},
-  {.arch = "qwen2", .layers = 2, .heads = 4, .kv_heads = 2, .dh = 32, .ff = 192, .dtype = TN_DT_Q8_0, .biases = true},
-  {.arch = "qwen3", .layers = 2, .heads = 4, .kv_heads = 4, .dh = 16},
-  {.arch = "gemma3", .layers = 7, .heads = 4, .kv_heads = 1, .dh = 32, .ff = 160, .window = 24, .dtype = TN_DT_Q8_0}};
+    {.arch = "llama", .layers = 3, .heads = 6, .kv_heads = 2, .dh = 32, .d = 96, .ff = 192, .dtype = TN_DT_Q4_0},
+    {.arch = "qwen2", .layers = 2, .heads = 4, .kv_heads = 2, .dh = 32, .ff = 192, .dtype = TN_DT_Q8_0, .biases = true},
+    {.arch = "qwen3", .layers = 2, .heads = 4, .kv_heads = 4, .dh = 16},
+    {.arch = "gemma3", .layers = 7, .heads = 4, .kv_heads = 1, .dh = 32, .ff = 160, .window = 24, .dtype = TN_DT_Q8_0}};
 
 static const int32_t *prompt(void)
 {

@@ -211,7 +211,7 @@ Test(cpu_program, weights_without_memory)
   tn_inst *other = NULL;
   backend *b = backend_open("cpu", 2, NULL, &err);
   const tn_weight_src src = {
-    .struct_size = sizeof src, .kind = TN_W_F32, .name = "w", .n = 40, .k = 64, .data = w, .bytes = sizeof w};
+      .struct_size = sizeof src, .kind = TN_W_F32, .name = "w", .n = 40, .k = 64, .data = w, .bytes = sizeof w};
   const uint64_t live = backend_live(b);
   for (uint64_t n = 1;; n++) {
     tn_tensor t;

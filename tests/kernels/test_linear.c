@@ -54,7 +54,8 @@ static void check_exact(const tnk_panels *p, const char *name)
         for (int64_t k = s * K / SEGMENTS; o < N && k < (s + 1) * K / SEGMENTS; k++) {
           sum += (int64_t)w[o * K + k] * (int64_t)x[r * K + k];
         }
-        cr_assert(eq(i64, (int64_t)part[j], sum), "%s, %s, row %d, output %d", name, tnk_isa_name(isas[i]), (int)r, (int)o);
+        cr_assert(eq(i64, (int64_t)part[j], sum), "%s, %s, row %d, output %d", name, tnk_isa_name(isas[i]), (int)r,
+                  (int)o);
       }
     }
   }
@@ -139,8 +140,9 @@ Test(linear, rows_and_instruction_sets_change_no_bit)
       for (int i = 0; i < n; i++) {
         for (int64_t rows = 1; rows <= ROWS; rows++) {
           multiply(isas[i], &p, panel, ROWS - rows, rows, 1);
-          cr_assert(eq(i32, memcmp(part, all + (ROWS - rows) * TNK_PANEL, (size_t)(rows * TNK_PANEL) * sizeof *part), 0),
-                    "%s %s rows %d", tnk_dtype(dtype).name, tnk_isa_name(isas[i]), (int)rows);
+          cr_assert(
+              eq(i32, memcmp(part, all + (ROWS - rows) * TNK_PANEL, (size_t)(rows * TNK_PANEL) * sizeof *part), 0),
+              "%s %s rows %d", tnk_dtype(dtype).name, tnk_isa_name(isas[i]), (int)rows);
         }
       }
     }

@@ -41,7 +41,8 @@ static void each_length(void (*fn)(const tnk_vec *, int64_t))
 /* |got - want| <= eps * (1 + |want|) for the first n numbers. */
 static void near_all(const double *want, int64_t n, double eps)
 {
-  for (int64_t i = 0; i < n; i++) cr_assert(le(dbl, fabs((double)out[i] - want[i]), eps * (1 + fabs(want[i]))), "%d", (int)i);
+  for (int64_t i = 0; i < n; i++)
+    cr_assert(le(dbl, fabs((double)out[i] - want[i]), eps * (1 + fabs(want[i]))), "%d", (int)i);
 }
 
 /* ---------------------------------------------------------------- activations in 8 bits */
@@ -177,14 +178,8 @@ Test(vec, exp)
 
 static float angle_cos[MAX], angle_sin[MAX];
 
-static void run_pairs(const tnk_vec *v, int64_t n)
-{
-  v->rope_pairs(a, angle_cos, angle_sin, n / 2 * 2, n, out);
-}
-static void run_halves(const tnk_vec *v, int64_t n)
-{
-  v->rope_halves(a, angle_cos, angle_sin, n / 2 * 2, n, out);
-}
+static void run_pairs(const tnk_vec *v, int64_t n) { v->rope_pairs(a, angle_cos, angle_sin, n / 2 * 2, n, out); }
+static void run_halves(const tnk_vec *v, int64_t n) { v->rope_halves(a, angle_cos, angle_sin, n / 2 * 2, n, out); }
 
 Test(vec, rotation)
 {

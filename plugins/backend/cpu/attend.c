@@ -23,7 +23,7 @@ typedef struct task {
   uint32_t kv_head, rep; /* of the record; query heads per KV head */
   int64_t row0, row1, tile0, tile1;
   uint64_t visible[TASK_ROWS], sinks[TASK_ROWS];
-  const float **q; /* [TASK_ROWS * rep] */
+  const float **q;   /* [TASK_ROWS * rep] */
   float *p, *p_sink; /* [TASK_ROWS * rep][64] */
   float **o;         /* [TASK_ROWS * rep] */
   tree *trees;       /* [TASK_ROWS * rep] */
@@ -37,8 +37,9 @@ static uint64_t lay_out(task *t, const cpu_group *g, uint32_t rep, uint8_t *work
 {
   const uint64_t queries = (uint64_t)TASK_ROWS * rep, d = g->d_k, dv = (uint64_t)g->dv;
   uint64_t at[8] = {0};
-  const uint64_t size[7] = {TNK_KEYS * d * 4, TNK_KEYS * dv * 4 + d * 4, queries * sizeof(float *), queries * sizeof(float *),
-                            queries * TNK_KEYS * 8, queries * sizeof(tree), queries * LEVELS * dv * 4};
+  const uint64_t size[7] = {TNK_KEYS * d * 4,          TNK_KEYS * dv * 4 + d * 4, queries * sizeof(float *),
+                            queries * sizeof(float *), queries * TNK_KEYS * 8,    queries * sizeof(tree),
+                            queries * LEVELS * dv * 4};
   for (int i = 0; i < 7; i++) at[i + 1] = at[i] + round_up(size[i]);
   if (!t) return at[7];
   t->s.k32 = (float *)(void *)(work + at[0]);
@@ -218,8 +219,10 @@ static void share_rows(task *t, int64_t tile_index, int64_t r0, int64_t r1)
 static void write_out(const cpu_call *c, const cpu_group *g, int64_t row, int64_t head, const tree *root)
 {
   float *y = c->y.p + row * c->y.stride + head * c->op->p.attend.d_v, lse = -INFINITY;
-  if (root->n) lse = c->in->attend->finish(root->m[0], root->l[0], root->o, g->d_v, y);
-  else memset(y, 0, g->d_v * sizeof *y);
+  if (root->n)
+    lse = c->in->attend->finish(root->m[0], root->l[0], root->o, g->d_v, y);
+  else
+    memset(y, 0, g->d_v * sizeof *y);
   if (c->y2.p) c->y2.p[row * c->y2.stride + head] = lse;
 }
 

@@ -9,14 +9,11 @@ typedef struct operands { /* bit i: operand i must be there / may be there */
 } operands;
 
 static const operands wants[] = {
-    [TN_OP_EMBED] = {0, 0, 1, 1, 1, 1},   [TN_OP_NORM] = {1, 1, 1, 1, 0, 1},
-    [TN_OP_LINEAR] = {1, 1, 1, 1, 1, 3},  [TN_OP_SEGSUM] = {1, 1, 1, 1, 0, 2},
-    [TN_OP_ADD] = {3, 3, 1, 1, 0, 0},     [TN_OP_GLU] = {3, 3, 1, 1, 0, 0},
-    [TN_OP_ROPE] = {1, 1, 1, 1, 0, 0},    [TN_OP_KV_WRITE] = {3, 3, 0, 0, 0, 0},
-    [TN_OP_ATTEND] = {1, 3, 1, 3, 0, 0},
-    [TN_OP_PICK] = {1, 1, 1, 1, 0, 0},    [TN_OP_SCALE] = {1, 1, 1, 1, 0, 0},
-    [TN_OP_SOFTCAP] = {1, 1, 1, 1, 0, 0}, [TN_OP_TAP] = {1, 1, 0, 0, 0, 0},
-    [TN_OP_OBSERVE] = {1, 1, 0, 0, 0, 0}, [TN_OP_COLLECTIVE] = {0, 1, 0, 1, 0, 0},
+    [TN_OP_EMBED] = {0, 0, 1, 1, 1, 1},  [TN_OP_NORM] = {1, 1, 1, 1, 0, 1},     [TN_OP_LINEAR] = {1, 1, 1, 1, 1, 3},
+    [TN_OP_SEGSUM] = {1, 1, 1, 1, 0, 2}, [TN_OP_ADD] = {3, 3, 1, 1, 0, 0},      [TN_OP_GLU] = {3, 3, 1, 1, 0, 0},
+    [TN_OP_ROPE] = {1, 1, 1, 1, 0, 0},   [TN_OP_KV_WRITE] = {3, 3, 0, 0, 0, 0}, [TN_OP_ATTEND] = {1, 3, 1, 3, 0, 0},
+    [TN_OP_PICK] = {1, 1, 1, 1, 0, 0},   [TN_OP_SCALE] = {1, 1, 1, 1, 0, 0},    [TN_OP_SOFTCAP] = {1, 1, 1, 1, 0, 0},
+    [TN_OP_TAP] = {1, 1, 0, 0, 0, 0},    [TN_OP_OBSERVE] = {1, 1, 0, 0, 0, 0},  [TN_OP_COLLECTIVE] = {0, 1, 0, 1, 0, 0},
     [TN_OP_MERGE] = {3, 3, 1, 3, 0, 0},
 };
 

@@ -54,8 +54,10 @@ tn_status tn_cpu_fail(tn_err *err, tn_status code, const char *fmt, ...)
 
 void tn_cpu_gang(tn_inst *in, void (*fn)(void *, uint32_t, uint32_t), void *arg)
 {
-  if (in->n_workers == 1) fn(arg, 0, 1);
-  else in->pool->gang(in->host->ctx, fn, arg);
+  if (in->n_workers == 1)
+    fn(arg, 0, 1);
+  else
+    in->pool->gang(in->host->ctx, fn, arg);
 }
 
 void tn_cpu_barrier(tn_inst *in)
@@ -86,8 +88,8 @@ static tn_status choose_isa(const tn_value *values, int *isa, tn_err *err)
 {
   *isa = !values || values[P_ISA].v.i == ISA_AUTO ? tnk_isa_best() : (int)values[P_ISA].v.i - 1;
   if (tnk_isa_runs(*isa)) return TN_OK;
-  return tn_cpu_fail(err, TN_E_UNSUPPORTED, "backend.cpu: isa = %s, but this processor's best is %s", tnk_isa_name(*isa),
-                     tnk_isa_name(tnk_isa_best()));
+  return tn_cpu_fail(err, TN_E_UNSUPPORTED, "backend.cpu: isa = %s, but this processor's best is %s",
+                     tnk_isa_name(*isa), tnk_isa_name(tnk_isa_best()));
 }
 
 static tn_status create(const tn_host *host, const tn_value *values, tn_inst **out, tn_err *err)
@@ -145,35 +147,35 @@ static tn_status state_fold(tn_inst *in, tn_kv *kv, uint32_t group, const tn_kv_
 /* ---------------------------------------------------------------- descriptor */
 
 static const tn_backend_v1 vtable = {
-  .struct_size = sizeof(tn_backend_v1),
-  .info = info,
-  .buffer_new = tn_cpu_buffer_new,
-  .buffer_free = tn_cpu_buffer_free,
-  .upload = tn_cpu_upload,
-  .download = tn_cpu_download,
-  .sync = sync_all,
-  .weight_load = tn_cpu_weight_load,
-  .weight_free = tn_cpu_weight_free,
-  .weight_read = tn_cpu_weight_read,
-  .kv_open = tn_cpu_kv_open,
-  .kv_close = tn_cpu_kv_close,
-  .kv_page_bytes = tn_cpu_kv_page_bytes,
-  .kv_move = tn_cpu_kv_move,
-  .kv_page_read = tn_cpu_kv_page_read,
-  .kv_page_write = tn_cpu_kv_page_write,
-  .state_reset = state_reset,
-  .state_fold = state_fold,
-  .prepare = tn_cpu_prepare,
-  .prepared_free = tn_cpu_prepared_free,
-  .run = tn_cpu_run,
-  .act = tn_cpu_act,
-  .op = tn_cpu_op,
+    .struct_size = sizeof(tn_backend_v1),
+    .info = info,
+    .buffer_new = tn_cpu_buffer_new,
+    .buffer_free = tn_cpu_buffer_free,
+    .upload = tn_cpu_upload,
+    .download = tn_cpu_download,
+    .sync = sync_all,
+    .weight_load = tn_cpu_weight_load,
+    .weight_free = tn_cpu_weight_free,
+    .weight_read = tn_cpu_weight_read,
+    .kv_open = tn_cpu_kv_open,
+    .kv_close = tn_cpu_kv_close,
+    .kv_page_bytes = tn_cpu_kv_page_bytes,
+    .kv_move = tn_cpu_kv_move,
+    .kv_page_read = tn_cpu_kv_page_read,
+    .kv_page_write = tn_cpu_kv_page_write,
+    .state_reset = state_reset,
+    .state_fold = state_fold,
+    .prepare = tn_cpu_prepare,
+    .prepared_free = tn_cpu_prepared_free,
+    .run = tn_cpu_run,
+    .act = tn_cpu_act,
+    .op = tn_cpu_op,
 };
 
-static const char *const provides[] = {"attn.mask/1",     "attn.tree/1",     "attn.scores/1", "attn.lse/1",
-                                       "rope.renumber/1", "kv.per_head/1",   "kv.layouts/1",  "hidden.tap/1",
-                                       "observe/1",       "collective/1",    "act.int8/1",    "weight.affine/1",
-                                       "weight.fp8/1",    "weight.table/1",  "run.range/1",   NULL};
+static const char *const provides[] = {"attn.mask/1",     "attn.tree/1",    "attn.scores/1", "attn.lse/1",
+                                       "rope.renumber/1", "kv.per_head/1",  "kv.layouts/1",  "hidden.tap/1",
+                                       "observe/1",       "collective/1",   "act.int8/1",    "weight.affine/1",
+                                       "weight.fp8/1",    "weight.table/1", "run.range/1",   NULL};
 static const char *const none[] = {NULL};
 static const char *const isas[] = {"auto", "scalar", "avx2", "avxvnni", "avx512", "avx512vnni"};
 static const tn_param isa_param = {.struct_size = sizeof(tn_param),
@@ -185,39 +187,39 @@ static const tn_param isa_param = {.struct_size = sizeof(tn_param),
                                    .choices = isas};
 static const tn_param *const params[] = {[P_ISA] = &isa_param, NULL};
 static const char *const counters[] = {
-  [CPU_N_RUNS] = "runs", [CPU_N_RECORDS] = "records", [CPU_N_ROWS] = "rows", [CPU_N_MOVED] = "entries_moved", NULL};
+    [CPU_N_RUNS] = "runs", [CPU_N_RECORDS] = "records", [CPU_N_ROWS] = "rows", [CPU_N_MOVED] = "entries_moved", NULL};
 
 static const tn_desc desc = {
-  .struct_size = sizeof(tn_desc),
-  .slot = TN_SLOT_BACKEND,
-  .slot_version = TN_SLOT_VERSION,
-  .flags = TN_F_DETERMINISTIC | TN_F_EXACT,
-  .id = "org.tenon.cpu",
-  .name = "cpu",
-  .version = "0.1.0",
-  .summary = "panels of weights, 8-bit activations, tiled attention on all cores",
-  .provides = provides,
-  .needs = none,
-  .conflicts = none,
-  .params = params,
-  .counters = counters,
-  .create = create,
-  .destroy = destroy,
-  .ext = tn_cpu_ext,
-  .vtable = &vtable,
+    .struct_size = sizeof(tn_desc),
+    .slot = TN_SLOT_BACKEND,
+    .slot_version = TN_SLOT_VERSION,
+    .flags = TN_F_DETERMINISTIC | TN_F_EXACT,
+    .id = "org.tenon.cpu",
+    .name = "cpu",
+    .version = "0.1.0",
+    .summary = "panels of weights, 8-bit activations, tiled attention on all cores",
+    .provides = provides,
+    .needs = none,
+    .conflicts = none,
+    .params = params,
+    .counters = counters,
+    .create = create,
+    .destroy = destroy,
+    .ext = tn_cpu_ext,
+    .vtable = &vtable,
 };
 static const tn_desc *const descs[] = {&desc};
 static const tn_module module = {
-  .struct_size = sizeof(tn_module),
-  .abi_major = TN_ABI_MAJOR,
-  .abi_minor = TN_ABI_MINOR,
-  .n_desc = 1,
-  .name = "cpu",
-  .version = "0.1.0",
-  .vendor = "Tenon",
-  .license = "Apache-2.0",
-  .build = "",
-  .desc = descs,
+    .struct_size = sizeof(tn_module),
+    .abi_major = TN_ABI_MAJOR,
+    .abi_minor = TN_ABI_MINOR,
+    .n_desc = 1,
+    .name = "cpu",
+    .version = "0.1.0",
+    .vendor = "Tenon",
+    .license = "Apache-2.0",
+    .build = "",
+    .desc = descs,
 };
 
 TN_NOTE(cpu, "org.tenon.cpu", TN_SLOT_BACKEND);

@@ -28,9 +28,14 @@
 /* ---------------------------------------------------------------- instance (cpu.c) */
 
 enum { CPU_N_RUNS, CPU_N_RECORDS, CPU_N_ROWS, CPU_N_MOVED }; /* counters */
-enum { CPU_MAX_SEGMENTS = 256, CPU_LINE = 64, 
-       CPU_OWN_ROWS = 4, CPU_PART_ROWS = 256, /* rows x segments of a tile's parts */
-       CPU_PARTS = CPU_PART_ROWS * TNK_PANEL * 4, CPU_WORK = (TNK_WORK + 63) / 64 * 64 + CPU_PARTS };
+enum {
+  CPU_MAX_SEGMENTS = 256,
+  CPU_LINE = 64,
+  CPU_OWN_ROWS = 4,
+  CPU_PART_ROWS = 256, /* rows x segments of a tile's parts */
+  CPU_PARTS = CPU_PART_ROWS * TNK_PANEL * 4,
+  CPU_WORK = (TNK_WORK + 63) / 64 * 64 + CPU_PARTS
+};
 
 struct tn_inst {
   const tn_host *host;
@@ -182,8 +187,8 @@ struct tn_prepared {
   uint32_t *next;      /* [n_ops] task counters, 0 when a run starts */
   uint8_t *work;       /* [n_workers][work_bytes] scratch of ATTEND */
   uint64_t work_bytes;
-  float *parts;        /* partial attention of split sequences */
-  int64_t parts_size;  /* numbers in parts */
+  float *parts;       /* partial attention of split sequences */
+  int64_t parts_size; /* numbers in parts */
 };
 
 tn_status tn_cpu_prepare(tn_inst *in, const tn_program *pr, const tn_prepare *how, tn_kv *kv, tn_prepared **out,
@@ -203,12 +208,12 @@ typedef struct cpu_call { /* one record about to run, on resolved operands; each
   tn_inst *in;
   const tn_op *op;
   const cpu_op *rec;
-  cpu_rows x, x2, y, y2; /* in0, in1, out0, out1 */
-  int64_t n;             /* rows */
+  cpu_rows x, x2, y, y2;   /* in0, in1, out0, out1 */
+  int64_t n;               /* rows */
   const tn_tensor *w, *w2; /* NULL: none */
-  const int32_t *token;  /* EMBED: [n] */
-  tn_prepared *p;        /* NULL for a single op */
-  const tn_batch *b;     /* NULL for a single op */
+  const int32_t *token;    /* EMBED: [n] */
+  tn_prepared *p;          /* NULL for a single op */
+  const tn_batch *b;       /* NULL for a single op */
   uint32_t worker, n_workers;
   uint32_t *next;  /* task counter of this record, 0 when it starts */
   bool have_cells; /* LINEAR: the 8-bit rows are there */

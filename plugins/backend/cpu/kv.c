@@ -98,7 +98,8 @@ static tn_status check_plan(const tn_kv_plan *plan, tn_err *err)
   for (uint32_t i = 0; i < plan->n_groups; i++) {
     const tn_kv_group *g = plan->groups[i];
     if (g->kind == TN_KV_STATE || g->keys == TN_KEYS_RAW) {
-      return tn_cpu_fail(err, TN_E_UNSUPPORTED, "page group %u: backend cpu keeps no recurrent states and no raw keys", i);
+      return tn_cpu_fail(err, TN_E_UNSUPPORTED, "page group %u: backend cpu keeps no recurrent states and no raw keys",
+                         i);
     }
     if (g->kind != TN_KV_CACHE || !g->n_layers || !g->n_heads || !g->d_k || !g->d_v || !g->n_layouts ||
         g->n_layouts > 256 || g->keys > TN_KEYS_RAW) {

@@ -57,9 +57,8 @@ static void multiply(const cpu_call *c)
   tn_cpu_share(c->rec->w.panels, c->worker, c->n_workers, &first, &last);
   for (int64_t r = 0; r < c->n; r += tile) {
     const int64_t n = c->n - r < tile ? c->n - r : tile;
-    const tnk_operand rows = {.cells = a.cells ? a.cells + r * a.stride : NULL,
-                              .x = a.x ? a.x + r * a.stride : NULL,
-                              .stride = a.stride};
+    const tnk_operand rows = {
+        .cells = a.cells ? a.cells + r * a.stride : NULL, .x = a.x ? a.x + r * a.stride : NULL, .stride = a.stride};
     for (int64_t p = first; p < last; p++) {
       tnk_linear_panel(c->in->linear, &c->rec->w, p, &rows, n, l->segments, part, work);
       store(c, p, r, n, part);

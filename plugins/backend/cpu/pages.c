@@ -103,7 +103,8 @@ static bool is_place(const tn_kv *kv, const cpu_group *g, place p)
 
 /* Moves one entry of one layer and head. A layout's own values survive decoding and encoding only where they are stored as
  * they are, so equal layouts are copied. */
-static void move_one(const tn_inst *in, const tn_kv *kv, const cpu_group *g, place src, place dst, uint32_t l, uint32_t h)
+static void move_one(const tn_inst *in, const tn_kv *kv, const cpu_group *g, place src, place dst, uint32_t l,
+                     uint32_t h)
 {
   const cpu_form *f = &g->forms[src.layout];
   const uint8_t *s = tn_cpu_kv_unit(kv, g, src.layout, src.page, l, h);

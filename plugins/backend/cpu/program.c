@@ -109,8 +109,8 @@ static tn_status check_indices(const tn_prepared *p, const tn_op *op, tn_err *er
 /* All operands have the rows that the kind wants: the same everywhere, except that PICK goes from all to wanted. */
 static tn_status check_rows(const tn_prepared *p, const tn_op *op, tn_err *err)
 {
-  const bool all = op->kind == TN_OP_EMBED || op->kind == TN_OP_ROPE || op->kind == TN_OP_KV_WRITE ||
-                   op->kind == TN_OP_ATTEND;
+  const bool all =
+      op->kind == TN_OP_EMBED || op->kind == TN_OP_ROPE || op->kind == TN_OP_KV_WRITE || op->kind == TN_OP_ATTEND;
   const uint32_t first = op->in[0] >= 0 ? p->act_rows[op->in[0]] : op->out[0] >= 0 ? p->act_rows[op->out[0]] : 0;
   const uint32_t in = all || op->kind == TN_OP_PICK ? (uint32_t)TN_ROWS_ALL : first;
   const uint32_t out = op->kind == TN_OP_PICK ? (uint32_t)TN_ROWS_OUT : in;
@@ -227,7 +227,8 @@ static tn_status check_program(tn_inst *in, tn_prepared *p, tn_err *err)
   if (!p->next || !p->work || !p->parts) return no_memory(err, "scratch");
   if (!(p->flags & TN_PREP_ACT_INT8)) return TN_OK;
   p->cells = tn_cpu_zalloc(in, blocks, sizeof *p->cells);
-  p->own_cells = tn_cpu_zalloc(in, (uint64_t)in->n_workers * CPU_OWN_ROWS * (uint64_t)p->max_blocks, sizeof *p->own_cells);
+  p->own_cells =
+      tn_cpu_zalloc(in, (uint64_t)in->n_workers * CPU_OWN_ROWS * (uint64_t)p->max_blocks, sizeof *p->own_cells);
   if (p->has_floats) p->rounded = tn_cpu_zalloc(in, blocks, TNK_BLOCK * sizeof *p->rounded);
   return p->cells && p->own_cells && (p->rounded || !p->has_floats) ? TN_OK : no_memory(err, "scratch");
 }

@@ -4,7 +4,7 @@
 #include "cpu.h"
 
 _Static_assert((int)TNK_SILU == (int)TN_ACT_SILU && (int)TNK_GELU == (int)TN_ACT_GELU_TANH &&
-                 (int)TNK_PLAIN == (int)TN_ACT_NONE,
+                   (int)TNK_PLAIN == (int)TN_ACT_NONE,
                "kernels and plugin API number activations alike");
 
 static float *row_of(const cpu_rows *m, int64_t r) { return m->p + r * m->stride; }
@@ -42,8 +42,10 @@ static void rope_row(const cpu_call *c, int64_t r)
   for (uint32_t h = 0; h < p->n_heads; h++) {
     const float *x = row_of(&c->x, r) + (int64_t)h * p->d_head;
     float *y = row_of(&c->y, r) + (int64_t)h * p->d_head;
-    if (p->style == TN_ROPE_INTERLEAVED) v->rope_pairs(x, cos, sin, p->dims, p->d_head, y);
-    else v->rope_halves(x, cos, sin, p->dims, p->d_head, y);
+    if (p->style == TN_ROPE_INTERLEAVED)
+      v->rope_pairs(x, cos, sin, p->dims, p->d_head, y);
+    else
+      v->rope_halves(x, cos, sin, p->dims, p->d_head, y);
   }
 }
 

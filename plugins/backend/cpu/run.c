@@ -4,11 +4,11 @@
 #include "cpu.h"
 
 static void (*const records[])(const cpu_call *) = {
-  [TN_OP_EMBED] = tn_cpu_do_embed, [TN_OP_NORM] = tn_cpu_do_norm,         [TN_OP_LINEAR] = tn_cpu_do_linear,
-  [TN_OP_SEGSUM] = tn_cpu_do_segsum, [TN_OP_ADD] = tn_cpu_do_add,         [TN_OP_GLU] = tn_cpu_do_glu,
-  [TN_OP_ROPE] = tn_cpu_do_rope,   [TN_OP_KV_WRITE] = tn_cpu_do_kv_write, [TN_OP_ATTEND] = tn_cpu_do_attend,
-  [TN_OP_PICK] = tn_cpu_do_pick,   [TN_OP_SCALE] = tn_cpu_do_scale,       [TN_OP_SOFTCAP] = tn_cpu_do_softcap,
-  [TN_OP_TAP] = tn_cpu_do_tap,     [TN_OP_MERGE] = tn_cpu_do_merge,
+    [TN_OP_EMBED] = tn_cpu_do_embed,   [TN_OP_NORM] = tn_cpu_do_norm,         [TN_OP_LINEAR] = tn_cpu_do_linear,
+    [TN_OP_SEGSUM] = tn_cpu_do_segsum, [TN_OP_ADD] = tn_cpu_do_add,           [TN_OP_GLU] = tn_cpu_do_glu,
+    [TN_OP_ROPE] = tn_cpu_do_rope,     [TN_OP_KV_WRITE] = tn_cpu_do_kv_write, [TN_OP_ATTEND] = tn_cpu_do_attend,
+    [TN_OP_PICK] = tn_cpu_do_pick,     [TN_OP_SCALE] = tn_cpu_do_scale,       [TN_OP_SOFTCAP] = tn_cpu_do_softcap,
+    [TN_OP_TAP] = tn_cpu_do_tap,       [TN_OP_MERGE] = tn_cpu_do_merge,
 };
 
 static cpu_rows rows_of(const tn_tensor *t)

@@ -5,7 +5,7 @@
 #include "quant/dtype.h"
 
 _Static_assert((int)TNK_F16 == (int)TN_DT_F16 && (int)TNK_Q4_1 == (int)TN_DT_Q4_1 && (int)TNK_Q6_K == (int)TN_DT_Q6_K &&
-                 (int)TNK_IQ4_XS == (int)TN_DT_IQ4_XS && (int)TNK_BF16 == (int)TN_DT_BF16,
+                   (int)TNK_IQ4_XS == (int)TN_DT_IQ4_XS && (int)TNK_BF16 == (int)TN_DT_BF16,
                "kernels and plugin API number dtypes alike");
 
 void tn_cpu_weight_free(tn_inst *in, tn_tensor *w)
