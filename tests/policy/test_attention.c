@@ -91,7 +91,7 @@ static void check_window(const char *model, int64_t hi)
   uint32_t at = rig_score(r, prompt, TOKENS);
   rig_run(r, 1);
   double right = error_of(r, at, prompt, hi), short_by_one = error_of(r, at, prompt, hi - 1);
-  cr_expect(right < 1e-4, "%s, window %d: off by %g", model, (int)hi, right);
+  cr_expect(right < 2e-3, "%s, window %d: off by %g", model, (int)hi, right);
   cr_expect(short_by_one > 5 * right, "%s: a window of %d would do as well: %g", model, (int)hi - 1, short_by_one);
   rig_close(r);
 }
