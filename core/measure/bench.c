@@ -138,6 +138,14 @@ static tn_status save_depth(course *c, tn_err *err)
   return st;
 }
 
+static tn_status too_many(const course *c, tn_err *err)
+{
+  return tn_fail(
+      err, TN_E_STATE,
+      "%u sequences of %lld tokens do not run together: [engine] kv_budget or max_rows is too small for them",
+      c->t.n_seqs, (long long)tn_bench_ctx(&c->t));
+}
+
 static tn_status submit_all(course *c, tn_err *err)
 {
   tn_status st = TN_OK;
@@ -147,7 +155,7 @@ static tn_status submit_all(course *c, tn_err *err)
     st = c->depth ? tn_engine_restore(c->e, c->depth, c->n_depth, no_fingerprint, &q, &id, err)
                   : tn_engine_submit(c->e, &q, &id, err);
   }
-  return st;
+  return st == TN_E_FULL ? too_many(c, err) : st;
 }
 
 /* One repetition: its time, steps and cost into c. */
@@ -159,11 +167,7 @@ static tn_status once(course *c, tn_err *err)
   uint32_t rows;
   while (st == TN_OK && !tn_engine_idle(c->e)) {
     st = step(c, &rows, err);
-    if (st == TN_OK && c->t.n_prompt == 0 && rows != c->t.n_seqs)
-      st = tn_fail(err, TN_E_STATE,
-                   "a step ran %u rows, but %u sequences decode one each: they do not all fit into a step or the "
-                   "cache",
-                   rows, c->t.n_seqs);
+    if (st == TN_OK && c->t.n_prompt == 0 && rows != c->t.n_seqs) st = too_many(c, err);
   }
   clear(c->e);
   return st;

@@ -32,12 +32,14 @@ static bool is_float(const tn_tensor *t)
 
 static void add_record(tn_cost *c, const tn_program *p, const tn_op *op, uint32_t n_rows, uint32_t n_out, bool act_int8)
 {
-  const tn_tensor *w = op->w[0] >= 0 ? p->weights[op->w[0]] : NULL;
   double rows = op->out[0] >= 0 && p->acts[op->out[0]]->rows == TN_ROWS_OUT ? n_out : n_rows;
-  if (!w || rows == 0) return;
-  c->bytes += row_bytes(w) * (op->kind == TN_OP_EMBED ? rows : (double)w->ne[1]);
-  if (op->kind == TN_OP_LINEAR && act_int8 && !is_float(w))
-    c->int_ops += 2 * rows * (double)w->ne[0] * (double)w->ne[1];
+  for (size_t i = 0; i < TN_ARRAY_LEN(op->w) && rows > 0; i++) {
+    const tn_tensor *w = op->w[i] >= 0 ? p->weights[op->w[i]] : NULL;
+    if (!w) continue;
+    double n = (double)w->ne[1], k = (double)w->ne[0];
+    c->bytes += row_bytes(w) * (op->kind == TN_OP_EMBED ? rows : n);
+    if (op->kind == TN_OP_LINEAR && act_int8 && !is_float(w)) c->int_ops += 2 * rows * k * n;
+  }
 }
 
 tn_cost tn_cost_of(const tn_engine *e, uint32_t first, uint32_t last, uint32_t n_rows, uint32_t n_out)
