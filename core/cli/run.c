@@ -1,4 +1,5 @@
 /* run: `tenon run`, one prompt, the answer as it comes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,10 +52,11 @@ static bool add_bias(run_args *a, const char *text)
   char *end;
   long id = strtol(text, &end, 10);
   double x = 0;
-  if (end == text || *end != '=' || id < 0 || id > INT32_MAX || !real("logit-bias", end + 1, &x)) {
-    if (end == text || *end != '=') tn_cli_mistake(&usage, "--logit-bias %s: want ID=VALUE", text);
-    return false;
-  }
+  if (end == text || *end != '=') return tn_cli_mistake(&usage, "--logit-bias %s: want ID=VALUE", text), false;
+  if (!real("logit-bias", end + 1, &x)) return false;
+  if (id < 0 || id > INT32_MAX)
+    return tn_cli_mistake(&usage, "--logit-bias %s: a token id is 0 to %d", text, INT32_MAX), false;
+  if (isnan(x)) return tn_cli_mistake(&usage, "--logit-bias %s: not a number", text), false;
   if (a->sampling.n_bias == RUN_MAX_BIAS)
     return tn_cli_mistake(&usage, "more than %u --logit-bias", RUN_MAX_BIAS), false;
   a->bias_token[a->sampling.n_bias] = (int32_t)id;

@@ -121,8 +121,13 @@ static tn_status prompt_text(const run_args *a, tn_str *text, char **owned, tn_e
     if (!grown) free(p);
     p = grown;
   }
+  bool unread = ferror(f);
   fclose(f);
   if (!p) return tn_fail(err, TN_E_NOMEM, "%s: no memory for it", a->file);
+  if (unread) {
+    free(p);
+    return tn_fail(err, TN_E_IO, "%s: cannot be read", a->file);
+  }
   *owned = p;
   *text = (tn_str){p, n};
   return TN_OK;
@@ -273,6 +278,8 @@ int tn_run_session(const run_args *a)
   if (code == TN_EXIT_OK) {
     code = run_prompt(&s);
     tn_setup_close(&s.setup);
+  } else if (tn_cli_interrupted()) {
+    code = 130; /* loading was cancelled */
   }
   free(s.piece);
   free(s.shown);
