@@ -258,6 +258,23 @@ Test(policy_scheduler, pages_run_out)
   for (uint32_t k = 0; k < 8; k++) cr_expect(m.j[k].said == 60, "no token is lost or said twice");
 }
 
+/* What is admitted in one step is counted together: two requests that only fit one by one do not start at once. */
+Test(policy_scheduler, admission_counts_what_it_admits)
+{
+  static view w;
+  uint32_t run[MAX], tokens[MAX], victims[MAX], how[MAX];
+  machine m = machine_of("continuous", "reserve=0", 512, 8);
+  m.capacity = 320;
+  add(&m, 60, 5, 0);
+  step(&m);
+  for (uint32_t k = 0; k < 6; k++) add(&m, 60, 5, 1);
+  look(&m, &w); /* 256 entries are free; each new one needs 60 and a page */
+  tn_sched_plan p = {.struct_size = sizeof p, .run = run, .tokens = tokens, .preempt = victims, .how = how};
+  cr_assert(m.v->plan(m.rig->inst, &w.v, &p) == TN_OK);
+  cr_expect(eq(u32, p.n_run, 1 + 256 / 76));
+  plugin_rig_close(m.rig);
+}
+
 /* Decoding sequences go on while a long prompt is read. */
 Test(policy_scheduler, continuous_decodes_beside_a_prompt)
 {
