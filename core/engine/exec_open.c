@@ -25,7 +25,11 @@ static tn_status plan_rank(tn_rank *r, tn_err *err)
   r->par = tn_par_whole(c->model);
   if (!c->parallel) return TN_OK;
   tn_status st = c->parallel->plan(c->parallel_inst, c->plan, r->index, &r->par, err);
-  return st == TN_OK ? tn_par_check(c->model, &r->par, err) : st;
+  if (st == TN_OK && (r->par.rank != r->index || r->par.world != r->exec->world))
+    st = tn_fail(err, TN_E_INTERNAL, "the plan asked for is of rank %u of %u, the one given of rank %u of %u", r->index,
+                 r->exec->world, r->par.rank, r->par.world);
+  if (st == TN_OK) st = tn_par_check(c->model, &r->par, err);
+  return st == TN_OK ? tn_par_check_joint(c->model, r->index ? &r[-1].par : NULL, &r->par, err) : st;
 }
 
 static tn_status make_instances(tn_rank *r, tn_err *err)

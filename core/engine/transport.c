@@ -162,7 +162,7 @@ static tn_status collect(tn_transport *t, const tn_rank *rank, const tn_op *op, 
     st = reduce(t, n_rows, out->ne[0], t->work[me]);
   else
     result = t->stage[op->p.coll.peer];
-  if (st == TN_OK) st = store(rank, out, n_rows, result);
+  if (st == TN_OK && out) st = store(rank, out, n_rows, result); /* who broadcasts has them already */
   if (st != TN_OK) return st;
   return barrier(t) ? TN_OK : TN_E_STATE; /* nobody refills a stage that another still reads */
 }

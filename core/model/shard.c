@@ -82,6 +82,44 @@ tn_status tn_par_check(const tn_model *m, const tn_par_plan *par, tn_err *err)
   return TN_OK;
 }
 
+/* Shares [at, at + n) of two neighbours: both have all of it, or one begins where the other ends. */
+static tn_status check_joint(const tn_par_plan *a, const tn_par_plan *b, const char *what, const int64_t of_a[2],
+                             const int64_t of_b[2], int64_t all, tn_err *err)
+{
+  bool whole = of_b[0] == 0 && of_b[1] == all && (!a || (of_a[0] == 0 && of_a[1] == all));
+  int64_t end = a ? of_a[0] + of_a[1] : 0;
+  bool last = b->rank + 1 == b->world;
+  if (!whole && of_b[0] != end)
+    return tn_fail(err, TN_E_ARG,
+                   "parallel plan of rank %u: its %s begin with %" PRId64 ", those before end at %" PRId64, b->rank,
+                   what, of_b[0], end);
+  if (last && of_b[0] + of_b[1] != all)
+    return tn_fail(err, TN_E_ARG, "parallel plan of rank %u, the last one: its %s end at %" PRId64 " of %" PRId64,
+                   b->rank, what, of_b[0] + of_b[1], all);
+  return TN_OK;
+}
+
+tn_status tn_par_check_joint(const tn_model *m, const tn_par_plan *before, const tn_par_plan *par, tn_err *err)
+{
+  const tn_model_shape *s = &m->shape;
+  const tn_par_plan *a = before ? before : par;
+  const struct {
+    const char *what;
+    int64_t of_a[2], of_b[2], all;
+  } shares[] = {{"layers",
+                 {a->layer0, (int64_t)a->layer1 - a->layer0},
+                 {par->layer0, (int64_t)par->layer1 - par->layer0},
+                 s->n_layers},
+                {"KV heads", {a->kv_head0, a->n_kv_heads}, {par->kv_head0, par->n_kv_heads}, s->n_kv_heads},
+                {"feed-forward channels", {a->ff0, a->n_ff}, {par->ff0, par->n_ff}, s->d_ff},
+                {"logits", {a->vocab0, a->n_vocab}, {par->vocab0, par->n_vocab}, s->n_vocab}};
+  for (size_t i = 0; i < TN_ARRAY_LEN(shares); i++) {
+    tn_status st = check_joint(before, par, shares[i].what, shares[i].of_a, shares[i].of_b, shares[i].all, err);
+    if (st) return st;
+  }
+  return TN_OK;
+}
+
 /* What the plan does to a part: which range of which side. */
 tn_shard tn_shard_of(const tn_model *m, const tn_par_plan *par, uint32_t part)
 {

@@ -22,6 +22,10 @@ tn_par_plan tn_par_whole(const tn_model *m);
  * or heads divided, not both. TN_OK, TN_E_ARG (ranges) or TN_E_UNSUPPORTED, with both values in *err. */
 tn_status tn_par_check(const tn_model *m, const tn_par_plan *par, tn_err *err);
 
+/* Whether all ranks together have everything once: asked for each rank with the plan of the one before it (NULL: none).
+ * TN_OK or TN_E_ARG. */
+tn_status tn_par_check_joint(const tn_model *m, const tn_par_plan *before, const tn_par_plan *par, tn_err *err);
+
 /* Does the plan divide attention heads, feed-forward channels, logits? */
 bool tn_par_splits_heads(const tn_model *m, const tn_par_plan *par);
 bool tn_par_splits_ff(const tn_model *m, const tn_par_plan *par);
