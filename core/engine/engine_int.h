@@ -130,7 +130,8 @@ tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err); /* after commit, w
 /* tiles.c */
 tn_status tn_tiler_open(tn_engine *e, tn_err *err);
 void tn_tiler_close(tn_engine *e);
-tn_status tn_tiler_fill(tn_engine *e, tn_batch *b);
+/* Lists of the n sequences that make up the batch. */
+tn_status tn_tiler_fill(tn_engine *e, tn_seq *const *seqs, uint32_t n, tn_batch *b, tn_err *err);
 
 /* collect.c: from logits to committed tokens and events. */
 tn_status tn_engine_collect(tn_engine *e, tn_err *err);

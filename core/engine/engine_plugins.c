@@ -41,6 +41,16 @@ static const tn_attn_part *part_of_layer(const tn_engine *e, uint32_t layer)
   return NULL;
 }
 
+/* What the engine itself relies on; masks are the program's to check. */
+static tn_status check_spec(const tn_attention_v1 *v, const tn_attn_spec *spec, tn_err *err)
+{
+  if (spec->kind == TN_AT_TILES && !TN_CAN(v, tiles))
+    return tn_fail(err, TN_E_INTERNAL, "describe asks for tile lists, which need tiles()");
+  if (spec->kind == TN_AT_STATE && !spec->state)
+    return tn_fail(err, TN_E_INTERNAL, "describe asks for a recurrent state and says none");
+  return TN_OK;
+}
+
 static tn_status describe_attention(tn_engine *e, tn_err *err)
 {
   const tn_model_shape *s = &e->model->shape;
@@ -57,6 +67,7 @@ static tn_status describe_attention(tn_engine *e, tn_err *err)
       *spec = (tn_attn_spec){.struct_size = sizeof *spec, .kind = TN_AT_MASK, .mask = TN_MASK_ALL};
       e->attn_ptrs[l * s->n_kv_heads + h] = spec;
       tn_status st = v->describe(p->in.inst, e->cfg.plan, l, h, spec, err);
+      if (st == TN_OK) st = check_spec(v, spec, err);
       if (st != TN_OK) {
         tn_err_prefix(err, "attention/%s: layer %u", p->in.desc->name, l);
         return st;

@@ -96,7 +96,8 @@ static tn_status run_chunk(tn_engine *e, tn_seq *s, uint32_t n)
   tn_batch_begin(e->batcher);
   tn_batch_add(e->batcher, s, e->kv, NULL);
   tn_batch *b = tn_batch_end(e->batcher);
-  st = tn_exec_run(e->exec, 0, UINT32_MAX, b);
+  st = tn_tiler_fill(e, &s, 1, b, NULL);
+  if (st == TN_OK) st = tn_exec_run(e->exec, 0, UINT32_MAX, b);
   if (st == TN_OK && b->n_out > 0) st = tn_exec_logits(e->exec, b->n_out, e->logits);
   if (st == TN_OK) st = tn_kv_commit(e->kv, s->kv, n, NULL, s->n_done);
   if (st == TN_OK) s->n_done += n;

@@ -132,7 +132,9 @@ static tn_status run_nodes(tn_engine *e, tn_seq *s, uint32_t first, uint32_t las
   if (st == TN_OK) {
     tn_batch_begin(e->batcher);
     tn_batch_add(e->batcher, s, e->kv, NULL);
-    st = tn_exec_run(e->exec, first, last, tn_batch_end(e->batcher));
+    tn_batch *b = tn_batch_end(e->batcher);
+    st = tn_tiler_fill(e, &s, 1, b, NULL);
+    if (st == TN_OK) st = tn_exec_run(e->exec, first, last, b);
   }
   *s = kept;
   return st;

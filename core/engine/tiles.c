@@ -69,16 +69,18 @@ static bool grow_ptrs(tn_tiler *t, uint32_t n)
   return true;
 }
 
-static tn_status check_list(const tn_tile_list *l, int64_t qtile)
+/* A plugin's list is inside its arrays, ascends and names no tile of the future. */
+static bool list_ok(const tn_tile_list *l, int64_t qtile)
 {
-  if (l->n > l->cap) return TN_E_INTERNAL;
+  if (l->n > l->cap) return false;
   for (uint32_t i = 0; i < l->n; i++)
     if (l->tile[i] < 0 || l->tile[i] > qtile || l->kind[i] > TN_TILE_BITMAP || (i > 0 && l->tile[i] <= l->tile[i - 1]))
-      return TN_E_INTERNAL;
-  return TN_OK;
+      return false;
+  return true;
 }
 
-static tn_status fill_set(tn_engine *e, uint32_t layer, uint32_t head, int64_t pos0, int64_t last, tn_tile_set *set)
+static tn_status fill_set(tn_engine *e, uint32_t layer, uint32_t head, int64_t pos0, int64_t last, tn_tile_set *set,
+                          tn_err *err)
 {
   tn_tiler *t = &e->tiler;
   const tn_attn_part *p = e->attention;
@@ -89,37 +91,49 @@ static tn_status fill_set(tn_engine *e, uint32_t layer, uint32_t head, int64_t p
   set->n = (uint32_t)(last / TILE - set->first + 1);
   for (uint32_t i = 0; i < set->n; i++) {
     tn_tile_list *l = take_list(t);
-    if (!l) return TN_E_NOMEM;
+    if (!l) return tn_fail(err, TN_E_NOMEM, "no memory for attention tile lists");
     l->n = 0;
     int64_t qtile = set->first + i, end = qtile * TILE + TILE - 1;
     tn_status st = v->tiles(p->in.inst, layer, head, qtile, end < last ? end : last, l);
-    if (st == TN_OK) st = check_list(l, qtile);
-    if (st != TN_OK) return st;
+    if (st != TN_OK)
+      return tn_fail(err, st, "attention/%s: tiles of layer %u, KV head %u: %s", p->in.desc->name, layer, head,
+                     tn_status_name(st));
+    if (!list_ok(l, qtile))
+      return tn_fail(
+          err, TN_E_INTERNAL,
+          "attention/%s: tiles of layer %u, KV head %u: the list of query tile %lld is no list of tiles up to it",
+          p->in.desc->name, layer, head, (long long)qtile);
     t->list_ptrs[t->n_ptrs++] = l;
   }
   return TN_OK;
 }
 
-tn_status tn_tiler_fill(tn_engine *e, tn_batch *b)
+/* The last text position that a row of s has. */
+static int64_t last_position(const tn_seq *s)
+{
+  uint32_t deepest = 0;
+  for (uint32_t i = 0; i < s->n_nodes; i++) {
+    uint32_t d = tn_node_depth(s, i);
+    if (d > deepest) deepest = d;
+  }
+  return s->n_done + s->run - 1 + deepest;
+}
+
+tn_status tn_tiler_fill(tn_engine *e, tn_seq *const *seqs, uint32_t n, tn_batch *b, tn_err *err)
 {
   tn_tiler *t = &e->tiler;
   uint32_t sets = n_sets(e), heads = e->model->shape.n_kv_heads, lists = 0;
   t->used = t->n_ptrs = 0;
   if (sets == 0) return TN_OK;
-  for (uint32_t q = 0; q < e->n_running; q++) lists += (e->running[q]->run + TN_MAX_DEPTH) / TILE + 2;
-  if (!grow_ptrs(t, lists * sets * heads)) return TN_E_NOMEM;
+  for (uint32_t q = 0; q < n; q++) lists += (seqs[q]->run + TN_MAX_DEPTH) / TILE + 2;
+  if (!grow_ptrs(t, lists * sets * heads)) return tn_fail(err, TN_E_NOMEM, "no memory for attention tile lists");
   for (uint32_t s = 0; s < sets; s++) {
     uint32_t layer = (uint32_t)e->exec->ranks[0].built->tile_layers[s];
-    for (uint32_t q = 0; q < e->n_running; q++) {
-      const tn_seq *seq = e->running[q];
-      uint32_t deepest = 0;
-      for (uint32_t i = 0; i < seq->n_nodes; i++) {
-        uint32_t d = tn_node_depth(seq, i);
-        if (d > deepest) deepest = d;
-      }
+    for (uint32_t q = 0; q < n; q++) {
+      int64_t last = last_position(seqs[q]);
       for (uint32_t h = 0; h < heads; h++) {
-        uint32_t at = (s * e->n_running + q) * heads + h, from = t->n_ptrs;
-        tn_status st = fill_set(e, layer, h, seq->n_done, seq->n_done + seq->run - 1 + deepest, &t->set_store[at]);
+        uint32_t at = (s * n + q) * heads + h, from = t->n_ptrs;
+        tn_status st = fill_set(e, layer, h, seqs[q]->n_done, last, &t->set_store[at], err);
         if (st != TN_OK) return st;
         t->set_store[at].lists = t->list_ptrs + from;
         t->sets[at] = &t->set_store[at];

@@ -85,6 +85,7 @@ tn_status tn_program_build(const tn_build *in, tn_built **out, tn_err *err)
   check_taps(&b);
   if (!b.st) tn_mk_groups(&b);
   if (!b.st) tn_mk_check_specs(&b);
+  if (!b.st) tn_mk_tile_sets(&b);
   if (!b.st) build(&b);
   if (!b.st) check_observed(&b);
   if (!b.st) finish(&b);

@@ -20,7 +20,8 @@
  *   tables    rope table c is that of layer class c; rope.sink = 1 uses sink_cos and sink_sin of the same table.
  *   masks     masks [mask, mask + n_masks) of an ATTEND are those of the variant, of the layer's window and of the
  *             eviction policy that are not all-pass. n_masks 0: causality only. Records share equal runs.
- *   tiles     p.attend.tiles is 1 + s: set s belongs to layer tile_layers[s] of tn_built. The first mask is then the
+ *   tiles     p.attend.tiles is 1 + s: set s belongs to layer tile_layers[s] of tn_built, which lists the layers of
+ *             the whole model that have tile lists, so that all ranks count alike. The first mask is then the
  *             variant's own, all-pass or not: it counts in tiles of kind MASK alone, the others count in all.
  *   vectors   norm weights and biases are tensors with ne[0] = their length.
  *   parallel  a rank's part sums: LINEAR with TN_OPF_PARTS -> [segments of the rank][d], COLLECTIVE ALL_GATHER ->
@@ -91,7 +92,7 @@ typedef struct tn_built {
   tn_program program;
   const tn_weight_need *needs; /* [program.n_weights] */
   const uint32_t *observed;    /* [n_observed] need whose input observer I sees (OBSERVE p.tap.index = I) */
-  const int32_t *tile_layers;  /* [n_tile_sets] layer of tile set s */
+  const int32_t *tile_layers;  /* [n_tile_sets] layer of tile set s, ascending; the same on every rank */
   uint32_t n_observed, n_tile_sets;
 } tn_built;
 

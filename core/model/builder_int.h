@@ -85,13 +85,15 @@ int32_t tn_mk_act(tn_maker *b, uint32_t act); /* index in the program of a TN_A_
 int32_t tn_mk_need(tn_maker *b, uint32_t part, bool bias);
 void tn_mk_masks(tn_maker *b, const tn_mask *masks, uint32_t n, tn_op_attend *p);
 uint32_t tn_mk_observed(tn_maker *b, uint32_t need);
-uint32_t tn_mk_tile_set(tn_maker *b);
+void tn_mk_add_tile_set(tn_maker *b, int32_t layer);
+uint32_t tn_mk_tile_set(const tn_maker *b); /* of the layer being built */
 void tn_mk_fail(tn_maker *b, tn_status st, const char *fmt, ...) TN_PRINTF(3, 4);
 void tn_built_own_free(tn_built_own *own);
 
 /* builder_spec.c: groups, runs of heads, masks. */
 void tn_mk_groups(tn_maker *b);
 void tn_mk_check_specs(tn_maker *b);
+void tn_mk_tile_sets(tn_maker *b); /* one for each layer of the model with tile lists, on every rank */
 tn_head_run tn_mk_run(tn_maker *b, uint32_t kv_head0);
 void tn_mk_run_masks(tn_maker *b, const tn_head_run *run, tn_op_attend *p);
 uint32_t tn_mk_sinks(const tn_maker *b); /* sink entries that need queries of their own; 0: none */

@@ -199,15 +199,21 @@ uint32_t tn_mk_observed(tn_maker *b, uint32_t need)
   return own->b.n_observed++;
 }
 
-uint32_t tn_mk_tile_set(tn_maker *b)
+void tn_mk_add_tile_set(tn_maker *b, int32_t layer)
 {
   tn_built_own *own = b->out;
   uint32_t n = own->b.n_tile_sets;
-  if (n && own->tile_layers[n - 1] == b->layer) return n - 1;
   own->tile_layers = grow(b, own->tile_layers, n, &own->cap_tiles, sizeof *own->tile_layers);
-  if (b->st) return 0;
-  own->tile_layers[n] = b->layer;
-  return own->b.n_tile_sets++;
+  if (b->st) return;
+  own->tile_layers[n] = layer;
+  own->b.n_tile_sets++;
+}
+
+uint32_t tn_mk_tile_set(const tn_maker *b)
+{
+  uint32_t s = 0;
+  while (s < b->out->b.n_tile_sets && b->out->tile_layers[s] != b->layer) s++;
+  return s;
 }
 
 void tn_built_own_free(tn_built_own *own)

@@ -104,6 +104,16 @@ void tn_mk_check_specs(tn_maker *b)
     for (uint32_t h = 0; h < par->n_kv_heads && !b->st; h++) check_cell(b, l, par->kv_head0 + h);
 }
 
+void tn_mk_tile_sets(tn_maker *b)
+{
+  const tn_model_shape *s = &b->m->shape;
+  for (uint32_t l = 0; l < s->n_layers; l++) {
+    bool tiles = false;
+    for (uint32_t h = 0; h < s->n_kv_heads; h++) tiles = tiles || spec_of(b, l, h).kind == TN_AT_TILES;
+    if (tiles) tn_mk_add_tile_set(b, (int32_t)l);
+  }
+}
+
 static bool same_state(const tn_state_spec *a, const tn_state_spec *b)
 {
   return a == b || (a->phi == b->phi && a->n_features == b->n_features && a->fold == b->fold && a->eps == b->eps &&
