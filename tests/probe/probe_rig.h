@@ -5,6 +5,7 @@
 #include "engine/engine_int.h"
 #include "plugins/probe.h"
 #include "support/engine_rig.h"
+#include "support/tiny_model.h"
 
 typedef struct probe_sets { /* settings of one composition */
   const char *at[41];       /* NULL-terminated; points into text */
@@ -21,6 +22,9 @@ void probe_base_f32(probe_sets *s);
 
 /* Opens; *s may be reused. */
 rig *probe_open(const char *model, probe_sets *s);
+
+/* The same over a model made on the spot, with a vocabulary of spec->vocab >= 259 tokens. */
+rig *probe_open_spec(const tiny_spec *spec, probe_sets *s);
 
 /* The record of a probe plugin, probe_*, or NULL. */
 void *probe_record(const tn_instance *in);

@@ -1,6 +1,7 @@
 /* attention/probe on the engine: every pattern against a dense softmax in double (or the parallel form of a recurrence),
  * and the same bits whatever the batch, the chunks, the threads and the drafts. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "attn_oracle.h"
@@ -131,3 +132,122 @@ PATTERN(last_layers_recurrent, "llama", .kind = ORACLE_FAVOR, .layer0 = 1, .seed
 PATTERN(last_layers_tiled, "llama", .kind = ORACLE_TILES, .layer0 = 2, .seed = 11)
 PATTERN(heads_of_a_layer_recurrent, "llama", .kind = ORACLE_HALVES)
 PATTERN(heads_of_a_layer_recurrent_windows, "gemma3", .kind = ORACLE_HALVES, .mask = {0, 30, 1, 0, 2})
+
+/* ---------------------------------------------------------------- corners */
+
+/* A window as long as the text, and full tiles, are full attention, bitwise. */
+Test(probe_attention, what_hides_nothing_changes_nothing)
+{
+  static const char *const hi[] = {"attention.probe.hi=135", "attention.probe.lo=0"};
+  probe_sets s;
+  probe_base(&s);
+  rig *full = run("gemma3", &s, NULL, NULL, NULL);
+  for (size_t i = 0; i < TN_ARRAY_LEN(hi); i++) {
+    rig *r = run("gemma3", &s, "compose.attention=probe", hi[i], NULL);
+    probe_equal(hi[i], full, r);
+    rig_close(r);
+  }
+  rig *other = run("gemma3", &s, "compose.attention=probe", "attention.probe.hi=6", NULL);
+  cr_assert_not(rig_same(full, 1, other, 1));
+  rig_close(other);
+  rig_close(full);
+}
+
+Test(probe_attention, soft_cap)
+{
+  int32_t text[40];
+  probe_sets s;
+  probe_base_f32(&s);
+  probe_set(&s, "compose.attention=probe");
+  probe_set(&s, "attention.probe.softcap=0.5");
+  rig *r = probe_open(rig_tiny("llama"), &s);
+  rig_tokens(5, r->n_vocab, text, 40);
+  rig_score(r, text, 40);
+  rig_run(r, 0);
+  naive *x = naive_open(r->s.model, NULL, 40);
+  double off = 0;
+  for (int64_t capped = 0; capped < 2; capped++) {
+    naive_restart(x);
+    x->softcap = capped ? 0.5 : 0;
+    off = 0;
+    for (int64_t i = 0; i < 40; i++) {
+      naive_push(x, text[i]);
+      off = fmax(off, naive_error(x, r->r[0].rows + (size_t)i * r->n_vocab));
+    }
+    cr_assert(capped ? off < 1e-4 : off > 1e-2, "%s cap: off by %g", capped ? "with" : "without", off);
+  }
+  naive_close(x);
+  rig_close(r);
+}
+
+/* Every kind on two stages and, but for states with tile lists, on two ranks of heads. */
+Test(probe_attention, ranks)
+{
+  static const char *const splits[] = {"parallel.probe.layers=1, 2", "parallel.probe.heads=1, 1"};
+  for (size_t k = 0; k < TN_ARRAY_LEN(kinds); k++) {
+    probe_sets s;
+    char kind[64];
+    snprintf(kind, sizeof kind, "attention.probe.kind=%s", kinds[k]);
+    probe_base(&s);
+    probe_set(&s, "compose.attention=probe");
+    probe_set(&s, "attention.probe.hi=40");
+    rig *one = run("llama", &s, kind, NULL, NULL);
+    for (size_t i = 0; i < TN_ARRAY_LEN(splits); i++) {
+      rig *r = run("llama", &s, kind, "compose.parallel=probe", splits[i]);
+      probe_equal(kind, one, r);
+      rig_close(r);
+    }
+    rig_close(one);
+  }
+}
+
+/* ---------------------------------------------------------------- against the contract */
+
+static void bad_list(const char *fault, const char *says)
+{
+  probe_sets s;
+  int32_t text[T];
+  tn_err err = tn_err_init();
+  probe_base(&s);
+  probe_set(&s, "compose.attention=probe");
+  probe_set(&s, "attention.probe.kind=tiles");
+  probe_set(&s, "attention.probe.fault=%s", fault);
+  rig *r = probe_open(rig_tiny("llama"), &s);
+  rig_tokens(5, r->n_vocab, text, T);
+  for (int round = 0; round < 2; round++) {
+    rig_clear(r);
+    rig_score(r, text, T);
+    cr_assert(tn_engine_step(r->s.engine, &err) != TN_OK);
+    cr_assert(strstr(err.msg, "attention/probe: tiles of layer 0, KV head 0") && strstr(err.msg, says), "%s", err.msg);
+    cr_assert_eq(r->r[0].why, TN_FINISH_ERROR);
+    cr_assert(tn_engine_check(r->s.engine, &err), "%s", err.msg);
+  }
+  rig_close(r);
+}
+Test(probe_attention, tiles_out_of_order) { bad_list("order", "is no list"); }
+Test(probe_attention, tiles_of_the_future) { bad_list("future", "query tile 0 is no list"); }
+Test(probe_attention, tiles_of_no_kind) { bad_list("kind", "query tile 0 is no list"); }
+Test(probe_attention, more_tiles_than_there_is_room_for) { bad_list("cap", "query tile 0 is no list"); }
+Test(probe_attention, tiles_that_fail) { bad_list("status", "TN_E_DEVICE"); }
+
+static void refused(const char *a, const char *b, const char *says)
+{
+  const char *const sets[] = {"compose.backend=ref", "compose.attention=probe", a, b, NULL};
+  rig *r;
+  tn_err err = tn_err_init();
+  cr_assert(rig_try(rig_tiny("llama"), sets, &r, &err) != TN_OK);
+  cr_assert(strstr(err.msg, says), "%s", err.msg);
+}
+Test(probe_attention, a_state_without_a_spec)
+{
+  refused("attention.probe.kind=elu", "attention.probe.fault=no_state",
+          "attention/probe: layer 0: describe asks for a recurrent state");
+}
+Test(probe_attention, a_mask_that_is_none)
+{
+  refused("attention.probe.fault=mask", NULL, "stride 0, residue 0, sinks 0 is no mask");
+}
+Test(probe_attention, a_failing_describe)
+{
+  refused("attention.probe.fault=describe", NULL, "attention/probe: layer 0: this layer is not for sale");
+}

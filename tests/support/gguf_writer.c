@@ -142,6 +142,22 @@ void gguf_put_u32s(gguf_writer *w, const char *key, const uint32_t *v, uint64_t 
   put_array(w, key, T_U32, v, n, sizeof *v);
 }
 
+void gguf_put_i32s(gguf_writer *w, const char *key, const int32_t *v, uint64_t n)
+{
+  put_array(w, key, T_I32, v, n, sizeof *v);
+}
+
+void gguf_put_f32s(gguf_writer *w, const char *key, const float *v, uint64_t n)
+{
+  put_array(w, key, T_F32, v, n, sizeof *v);
+}
+
+void gguf_put_strs(gguf_writer *w, const char *key, const char *const *v, uint64_t n)
+{
+  put_array(w, key, T_STR, NULL, n, 0);
+  for (uint64_t i = 0; i < n; i++) put_str(&w->kv.p[find(&w->kv, key)].value, v[i]);
+}
+
 void gguf_drop(gguf_writer *w, const char *key) { drop(&w->kv, key); }
 
 void gguf_put_tensor(gguf_writer *w, const char *name, uint32_t dtype, uint32_t n_dims, const int64_t *ne,

@@ -20,8 +20,11 @@ void gguf_put_i32(gguf_writer *w, const char *key, int32_t v);
 void gguf_put_f32(gguf_writer *w, const char *key, float v);
 void gguf_put_bool(gguf_writer *w, const char *key, bool v);
 void gguf_put_str(gguf_writer *w, const char *key, const char *v);
-void gguf_put_bools(gguf_writer *w, const char *key, const bool *v, uint64_t n);    /* array */
-void gguf_put_u32s(gguf_writer *w, const char *key, const uint32_t *v, uint64_t n); /* array */
+void gguf_put_bools(gguf_writer *w, const char *key, const bool *v, uint64_t n);       /* array */
+void gguf_put_u32s(gguf_writer *w, const char *key, const uint32_t *v, uint64_t n);    /* array */
+void gguf_put_i32s(gguf_writer *w, const char *key, const int32_t *v, uint64_t n);     /* array */
+void gguf_put_f32s(gguf_writer *w, const char *key, const float *v, uint64_t n);       /* array */
+void gguf_put_strs(gguf_writer *w, const char *key, const char *const *v, uint64_t n); /* array */
 void gguf_drop(gguf_writer *w, const char *key);
 
 /* A tensor of n_dims dimensions, ne[0] contiguous. data [bytes] is copied; NULL: zeros. */
