@@ -254,12 +254,12 @@ static const char *const verdicts[] = {"score", "drop", "demote_even", "demote_a
 #define HEAD(key_, type_, def_) .struct_size = sizeof(tn_param), .key = key_, .help = key_, .type = type_, .def = def_
 #define COUNT(i_, key_, def_, flags_) \
   [i_] = {HEAD(key_, TN_T_I64, def_), .flags = TN_P_OUTPUT | (flags_), .imin = 0, .imax = TN_POS_INF}
-#define CHOICE(i_, key_, list_)                                                    \
-  [i_] = {HEAD(key_, TN_T_ENUM, list_[0]), .flags = TN_P_OUTPUT, .choices = list_, \
+#define CHOICE(i_, key_, def_, list_)                                          \
+  [i_] = {HEAD(key_, TN_T_ENUM, def_), .flags = TN_P_OUTPUT, .choices = list_, \
           .n_choices = sizeof list_ / sizeof *list_}
-static const tn_param all[] = {CHOICE(P_POLICY, "policy", policies),
-                               CHOICE(P_GRAN, "gran", grans),
-                               CHOICE(P_VERDICT, "verdict", verdicts),
+static const tn_param all[] = {CHOICE(P_POLICY, "policy", "h2o", policies),
+                               CHOICE(P_GRAN, "gran", "all", grans),
+                               CHOICE(P_VERDICT, "verdict", "score", verdicts),
                                COUNT(P_BUDGET, "budget", "32", TN_P_RUNTIME),
                                [P_EVERY] = {HEAD("every", TN_T_I64, "16"), .imin = 1, .imax = 4096},
                                COUNT(P_RECENT, "recent", "8", 0),

@@ -216,13 +216,13 @@ static const char *const kinds[] = {"affine", "affine_int", "affine_min", "two_l
                                     "table",  "e4m3",       "e5m2",       "exotic"};
 static const char *const kvs[] = {"none", "f32", "bf16", "affine", "min", "int", "e4m3", "table", "mixed", "exotic"};
 static const char *const calibrations[] = {"none", "hessian", "absmean", "rows"};
-#define CHOICE(key_, list_)                                                                              \
-  {                                                                                                      \
-    .struct_size = sizeof(tn_param), .type = TN_T_ENUM, .flags = TN_P_OUTPUT, .key = key_, .help = key_, \
-    .def = list_[0], .choices = list_, .n_choices = sizeof list_ / sizeof *list_                         \
+#define CHOICE(key_, def_, list_)                                                                                     \
+  {                                                                                                                   \
+    .struct_size = sizeof(tn_param), .type = TN_T_ENUM, .flags = TN_P_OUTPUT, .key = key_, .help = key_, .def = def_, \
+    .choices = list_, .n_choices = sizeof list_ / sizeof *list_                                                       \
   }
-static const tn_param p_layout = CHOICE("layout", kinds), p_kv = CHOICE("kv", kvs),
-                      p_cal = CHOICE("calibrate", calibrations);
+static const tn_param p_layout = CHOICE("layout", "affine", kinds), p_kv = CHOICE("kv", "none", kvs),
+                      p_cal = CHOICE("calibrate", "none", calibrations);
 static const tn_param p_embeddings = {.struct_size = sizeof p_embeddings,
                                       .type = TN_T_BOOL,
                                       .flags = TN_P_OUTPUT,
