@@ -147,10 +147,11 @@ static tn_status make_batch(ops *o, uint32_t rows, uint32_t outs, uint64_t *id, 
   tn_batch_begin(e->batcher);
   tn_batch_add(e->batcher, s, e->kv, NULL);
   *out = tn_batch_end(e->batcher);
-  st = tn_tiler_fill(e, *out);
-  if (st == TN_OK) st = tn_exec_run(e->exec, 0, UINT32_MAX, *out); /* what records of the middle read is there */
-  return st == TN_OK ? st
-                     : tn_fail(err, st, "%u rows at depth %lld: %s", rows, (long long)o->depth, tn_status_name(st));
+  st = tn_tiler_fill(e, &s, 1, *out, err);
+  if (st != TN_OK) return st;
+  st = tn_exec_run(e->exec, 0, UINT32_MAX, *out); /* what records of the middle read is there */
+  if (st == TN_OK) return TN_OK;
+  return tn_fail(err, st, "%u rows at depth %lld: %s", rows, (long long)o->depth, tn_status_name(st));
 }
 
 /* ---------------------------------------------------------------- timing */
