@@ -10,7 +10,7 @@
  * Options  factor [0..1024, default 0: the file's]   original_ctx [tokens, 0..2^30, default 0: the file's]
  *          beta_fast [0..1e6, default 0: the file's, or 32]   beta_slow [0..1e6, default 0: the file's, or 1]
  *          attn_factor [0..100, default 0: the file's, or 1]
- * Tests    tests/policy/test_position.c, tests/engine/test_yarn_golden.c
+ * Tests    tests/policy/test_position.c, tests/engine/test_golden.c
  */
 #include <math.h>
 

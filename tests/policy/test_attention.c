@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "quant/dtype.h"
 #include "support/engine_rig.h"
 #include "support/naive.h"
 #include "support/plugin_rig.h"
@@ -43,18 +42,7 @@ enum { TOKENS = 90 };
 
 typedef struct window {
   int64_t hi;
-  uint32_t d_head;
 } window;
-
-/* The cache keeps f16. */
-static void in_f16(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64_t j, float *k, float *v)
-{
-  (void)layer, (void)head, (void)i, (void)j;
-  for (uint32_t c = 0; c < ((const window *)ctx)->d_head; c++) {
-    k[c] = tnk_f16_to_f32(tnk_f32_to_f16(k[c]));
-    v[c] = tnk_f16_to_f32(tnk_f32_to_f16(v[c]));
-  }
-}
 
 static bool in_window(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64_t j)
 {
@@ -65,8 +53,8 @@ static bool in_window(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64
 /* Largest error of a scored prompt against the naive pass under a window of hi. */
 static double error_of(const rig *r, uint32_t result, const int32_t *prompt, int64_t hi)
 {
-  window w = {hi, r->s.model->shape.d_head};
-  naive_hooks hooks = {.ctx = &w, .sees = in_window, .stored = in_f16};
+  window w = {hi};
+  naive_hooks hooks = {.ctx = &w, .sees = in_window};
   naive *x = naive_open(r->s.model, &hooks, TOKENS);
   double worst = 0;
   for (int i = 0; i < TOKENS; i++) {
@@ -83,16 +71,22 @@ static void check_window(const char *model, int64_t hi)
 {
   char set[64];
   snprintf(set, sizeof set, "attention.sliding_window.window=%d", (int)hi);
-  const char *const sets[] = {"compose.backend=ref", "engine.activations=f32", "compose.attention=sliding_window", set,
-                              NULL};
+  const char *const sets[] = {"compose.backend=ref",
+                              "engine.threads=1",
+                              "engine.activations=f32",
+                              "compose.attention=sliding_window",
+                              "compose.kv=probe",
+                              "quantizer.probe@kv.kv=f32",
+                              set,
+                              NULL}; /* f32 keys and values */
   int32_t prompt[TOKENS];
   rig *r = rig_open(rig_tiny(model), sets);
   rig_tokens(3, r->n_vocab, prompt, TOKENS);
   uint32_t at = rig_score(r, prompt, TOKENS);
   rig_run(r, 1);
   double right = error_of(r, at, prompt, hi), short_by_one = error_of(r, at, prompt, hi - 1);
-  cr_expect(right < 2e-3, "%s, window %d: off by %g", model, (int)hi, right);
-  cr_expect(short_by_one > 5 * right, "%s: a window of %d would do as well: %g", model, (int)hi - 1, short_by_one);
+  cr_expect(right < 1e-4, "%s, window %d: off by %g", model, (int)hi, right);
+  cr_expect(short_by_one > 50 * right, "%s: a window of %d would do as well: %g", model, (int)hi - 1, short_by_one);
   rig_close(r);
 }
 
@@ -107,9 +101,12 @@ Test(policy_attention, a_window_sees_so_far_and_no_further)
 
 Test(policy_attention, layers_may_differ)
 {
-  static const char *const sets[] = {"compose.backend=ref", "engine.activations=f32",
+  static const char *const sets[] = {"compose.backend=ref",
+                                     "engine.threads=1",
+                                     "engine.activations=f32",
                                      "compose.attention.layers=0:full, 1-:sliding_window",
-                                     "attention.sliding_window.window=7", NULL};
+                                     "attention.sliding_window.window=7",
+                                     NULL};
   int32_t prompt[TOKENS];
   tn_err err = tn_err_init();
   rig *r;
