@@ -108,7 +108,25 @@ static tn_status collect_seq(tn_engine *e, uint32_t index, uint32_t *why, tn_err
     *why = append(e, s, token, row_of(e, s, i == 0 ? first : first + 1 + (uint32_t)v->path[i - 1]));
   }
   if (s->n_done >= s->n_prompt && s->prompt_ns == 0) s->prompt_ns = tn_now_ns() - s->arrival_ns;
-  return *why == TN_FINISH_NONE ? tn_evict_act(e, s, err) : TN_OK;
+  if (*why != TN_FINISH_NONE) return TN_OK;
+  st = tn_evict_act(e, s, err);
+  bool later = st == TN_E_FULL || st == TN_E_NEVER;
+  if (later) s->preempt = TN_PREEMPT_SWAP;
+  return later ? TN_OK : st;
+}
+
+/* A policy could not act for want of pages: the sequence leaves, and acts when it is back. Alone it will find no more. */
+static void make_way(tn_engine *e, tn_seq *s)
+{
+  tn_err err = tn_err_init();
+  if (e->n_resident > 1) {
+    tn_engine_preempt(e, s, s->preempt);
+    return;
+  }
+  tn_status st = tn_evict_act(e, s, &err);
+  if (st == TN_OK) return;
+  if (err.msg[0] == 0) tn_fail(&err, st, "the KV cache has no room to evict in (%s)", tn_status_name(st));
+  tn_engine_finish(e, s, TN_FINISH_ERROR, err.msg);
 }
 
 tn_status tn_engine_collect(tn_engine *e, tn_err *err)
@@ -120,11 +138,16 @@ tn_status tn_engine_collect(tn_engine *e, tn_err *err)
   }
   tn_status st = tn_draft_report(e, err);
   if (st != TN_OK) return st;
-  tn_seq *done[TN_MAX_SEQS];
-  uint32_t n = e->n_running, n_done = 0;
-  for (uint32_t i = 0; i < n; i++)
-    if (why[i] != TN_FINISH_NONE) why[n_done] = why[i], done[n_done++] = e->running[i];
+  tn_seq *done[TN_MAX_SEQS], *leaving[TN_MAX_SEQS];
+  uint32_t n = e->n_running, n_done = 0, n_leaving = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (why[i] != TN_FINISH_NONE)
+      why[n_done] = why[i], done[n_done++] = e->running[i];
+    else if (e->running[i]->preempt)
+      leaving[n_leaving++] = e->running[i];
+  }
   for (uint32_t i = 0; i < n_done; i++) tn_engine_finish(e, done[i], why[i], NULL);
+  for (uint32_t i = 0; i < n_leaving; i++) make_way(e, leaving[i]);
   e->n_running = 0;
   return TN_OK;
 }

@@ -125,7 +125,9 @@ tn_status tn_evict_begin(tn_engine *e, tn_seq *s); /* first position at which to
 void tn_evict_continue(tn_engine *e, tn_seq *s, int64_t window_end, int64_t next_evict);
 tn_signals *const *tn_evict_node_signals(tn_engine *e, uint32_t running_index, const tn_seq *s);
 void tn_evict_accept(tn_engine *e, uint32_t running_index, tn_seq *s, uint32_t n_path, const int32_t *path);
-tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err); /* after commit, when n_done reached next_evict */
+/* After a commit, and when a sequence is back that could not act before: what next_evict asks for. TN_E_FULL, TN_E_NEVER:
+ * no pages to do it with, nothing has changed and *err is empty. */
+tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err);
 
 /* tiles.c */
 tn_status tn_tiler_open(tn_engine *e, tn_err *err);

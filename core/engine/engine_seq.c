@@ -52,9 +52,12 @@ static void give_up_kv(tn_engine *e, tn_seq *s)
   e->n_resident--;
 }
 
+/* A swapped sequence's KV; and what its policy could not do before it left. Alone it would find no more pages later. */
 static tn_status bring_back(tn_engine *e, tn_seq *s)
 {
   tn_status st = tn_kv_load(e->kv, s->kv, s->swapped, s->n_swapped, s->n_done, NULL);
+  if (st == TN_OK && s->n_done >= s->next_evict) st = tn_evict_act(e, s, NULL);
+  if (st == TN_E_FULL && e->n_resident == 1) st = TN_E_NEVER;
   if (st != TN_OK) return st;
   free(s->swapped);
   s->swapped = NULL;

@@ -58,24 +58,31 @@ void tn_evictor_close(tn_engine *e)
   free(v->layout);
 }
 
-static tn_status ask_when(tn_engine *e, tn_seq *s, int64_t *keep)
+/* When to act next, and what to keep if it is now. A function of positions: it may be asked again. */
+static tn_status ask_when(tn_engine *e, const tn_seq *s, tn_evict_when *w, tn_err *err)
 {
-  tn_evict_when w = {
-      .struct_size = sizeof w, .seq = s->id, .n_prompt = s->n_prompt, .pos = s->n_done, .next = TN_POS_INF, .keep = -1};
-  tn_status st = e->ev.v->when(e->eviction.inst, &w);
-  if (st != TN_OK) return st;
-  if (w.next <= s->n_done) return TN_E_INTERNAL;
-  s->next_evict = w.next;
-  *keep = w.keep;
+  *w = (tn_evict_when){.struct_size = sizeof *w,
+                       .seq = s->id,
+                       .n_prompt = s->n_prompt,
+                       .pos = s->n_done,
+                       .next = TN_POS_INF,
+                       .keep = -1};
+  tn_status st = e->ev.v->when(e->eviction.inst, w);
+  if (st != TN_OK) return tn_fail(err, st, "eviction/%s: when: %s", e->eviction.desc->name, tn_status_name(st));
+  if (w->next <= s->n_done || w->keep < -1)
+    return tn_fail(err, TN_E_INTERNAL, "eviction/%s: when: at %lld tokens next = %lld, keep = %lld",
+                   e->eviction.desc->name, (long long)s->n_done, (long long)w->next, (long long)w->keep);
   return TN_OK;
 }
 
 tn_status tn_evict_begin(tn_engine *e, tn_seq *s)
 {
-  int64_t keep;
+  tn_evict_when w;
   if (!e->ev.scores) return TN_OK;
   s->window_end = e->ev.spec.signals & TN_SIG_ATTN_WINDOW ? s->n_prompt : 0;
-  return ask_when(e, s, &keep);
+  tn_status st = ask_when(e, s, &w, NULL);
+  s->next_evict = w.next;
+  return st;
 }
 
 /* A complete window stays what it is. An open one belongs to a prompt that may end elsewhere now: then what it gathered
@@ -259,22 +266,35 @@ static tn_status check_ranks(const tn_engine *e, const tn_seq *s, tn_err *err)
   return TN_OK;
 }
 
-tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err)
+/* The policy scores all groups at once; then each keeps its best. Pages are put aside already. */
+static tn_status decide(tn_engine *e, tn_seq *s, int64_t keep, tn_err *err)
 {
-  int64_t keep;
-  if (!e->ev.scores) return TN_OK;
-  join_window(e, s);
-  if (s->n_done < s->next_evict) return TN_OK;
-  tn_status st = ask_when(e, s, &keep);
   uint32_t n = 0;
-  for (uint32_t g = 0; st == TN_OK && keep >= 0 && g < e->n_groups; g++) {
+  for (uint32_t g = 0; g < e->n_groups; g++) {
     if (e->groups.g[g].desc.kind != TN_KV_CACHE) continue;
-    tn_kv_forget_hidden(e->kv, s->kv, g, s->n_done);
     fill_unit(e, s, g, keep);
     e->ev.unit_ptrs[n++] = &e->ev.units[g];
   }
-  if (st == TN_OK && n > 0) st = e->ev.v->score(e->eviction.inst, s->id, n, e->ev.unit_ptrs);
-  if (st != TN_OK) return tn_fail(err, st, "eviction/%s: %s", e->eviction.desc->name, tn_status_name(st));
+  tn_status st = n > 0 ? e->ev.v->score(e->eviction.inst, s->id, n, e->ev.unit_ptrs) : TN_OK;
+  if (st != TN_OK) return tn_fail(err, st, "eviction/%s: score: %s", e->eviction.desc->name, tn_status_name(st));
   for (uint32_t i = 0; st == TN_OK && i < n; i++) st = apply(e, s, e->ev.unit_ptrs[i]->group, err);
   return st == TN_OK ? check_ranks(e, s, err) : st;
+}
+
+tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err)
+{
+  tn_evict_when w;
+  if (!e->ev.scores) return TN_OK;
+  join_window(e, s);
+  if (s->n_done < s->next_evict) return TN_OK;
+  tn_status st = ask_when(e, s, &w, err);
+  if (st == TN_OK && w.keep >= 0) {
+    for (uint32_t g = 0; g < e->n_groups; g++) tn_kv_forget_hidden(e->kv, s->kv, g, s->n_done);
+    st = tn_kv_compact_begin(e->kv, s->kv, w.keep, e->ev.spec.demotes != 0);
+    if (st != TN_OK) return st;
+    st = decide(e, s, w.keep, err);
+    tn_kv_compact_end(e->kv);
+  }
+  if (st == TN_OK) s->next_evict = w.next;
+  return st;
 }

@@ -108,8 +108,13 @@ void tn_kv_forget_hidden(const tn_kv_store *s, tn_kv_seq *q, uint32_t group, int
  * has absorbed later entries, or where a query at `to` would see what masks have freed since. */
 tn_status tn_kv_truncate(tn_kv_store *s, tn_kv_seq *q, int64_t to);
 
-/* Keeps the n entries `entry` (ascending) of one group, entry i in layout[i] (NULL: 0), in fresh pages; entries of
- * other layouts come first. map[i] receives the new rank of entry[i]. RAW keys get their live rank as rope position. */
+/* Puts pages aside, so that compacting every group of q to at most `keep` entries cannot fail for want of pages. All or
+ * nothing. end gives back those that were not needed. */
+tn_status tn_kv_compact_begin(tn_kv_store *s, const tn_kv_seq *q, int64_t keep, bool demotes);
+void tn_kv_compact_end(tn_kv_store *s);
+
+/* Keeps the n entries `entry` (ascending) of one group, entry i in layout[i] (NULL: 0), in place or in fresh pages;
+ * entries of other layouts come first. map[i] receives the new rank of entry[i]. RAW keys get their live rank as rope position. */
 tn_status tn_kv_compact(tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t n, const int64_t *entry,
                         const uint8_t *layout, int64_t *map);
 

@@ -1,6 +1,7 @@
-/* kv_compact: keep some entries of a group in fresh pages and forget the rest. See kv.h.
+/* kv_compact: keep some entries of a group and forget the rest. See kv.h.
  *
- * Entries that go to a narrower layout come first, padded with holes to a whole page, then the others: a page has one
+ * Pages that nobody shares are filled again in place: entries only move towards the front, in order, so none is overwritten
+ * before it is read. Shared pages and a change of layout take fresh pages. Entries that go to a narrower layout come first, padded with holes to a whole page, then the others: a page has one
  * layout. Order inside both parts is the old order, so ranks keep ascending in text position within each part. */
 #include <stdlib.h>
 #include <string.h>
@@ -47,15 +48,85 @@ static tn_status lay_out(const tn_kv_store *s, const tn_kv_table *t, int64_t n, 
   return TN_OK;
 }
 
-static tn_status take_pages(tn_kv_store *s, uint64_t seq, const tn_group *g, target *d)
+/* Nobody else holds a page of layout 0. */
+static bool exclusive(const tn_kv_store *s, const tn_group *g, const tn_kv_table *t)
+{
+  for (uint32_t p = 0; p < t->n_pages; p++)
+    if (t->layout[p] == 0 && t->page[p] >= 0 && s->refs[g->desc.pools[0]][t->page[p]] > 1) return false;
+  return true;
+}
+
+/* n pages of one layout: those put aside, then others. All or none. */
+static tn_status fresh_pages(tn_kv_store *s, uint64_t seq, uint32_t group, uint32_t layout, uint32_t n, int32_t *out)
+{
+  tn_kv_spare *a = &s->spare[group];
+  uint32_t have = a->n[layout] < n ? a->n[layout] : n;
+  tn_status st = TN_OK;
+  if (have < n) st = tn_kv_take(s, seq, s->groups->g[group].desc.pools[layout], -1, n - have, out + have);
+  if (st != TN_OK) return st;
+  a->n[layout] -= have;
+  memcpy(out, a->page[layout] + a->n[layout], have * sizeof *out);
+  return TN_OK;
+}
+
+/* The first n pages of layout 0, held once more. */
+static void own_pages(tn_kv_store *s, const tn_group *g, const tn_kv_table *t, uint32_t n, int32_t *out)
+{
+  for (uint32_t p = 0, i = 0; i < n && p < t->n_pages; p++) {
+    if (t->layout[p] != 0 || t->page[p] < 0) continue;
+    s->refs[g->desc.pools[0]][t->page[p]]++;
+    out[i++] = t->page[p];
+  }
+}
+
+static void drop_pages(tn_kv_store *s, uint32_t pool, uint32_t n, const int32_t *page)
+{
+  for (uint32_t p = 0; p < n; p++) tn_kv_drop_page(s, pool, page[p]);
+}
+
+static tn_status take_pages(tn_kv_store *s, const tn_kv_seq *q, uint32_t group, target *d)
+{
+  const tn_group *g = &s->groups->g[group];
+  uint32_t low = d->n_demoted_pages, high = d->n_pages - low;
+  tn_status st = low ? fresh_pages(s, q->id, group, 1, low, d->page) : TN_OK;
+  if (st != TN_OK || high == 0) return st;
+  if (exclusive(s, g, &q->t[group])) {
+    own_pages(s, g, &q->t[group], high, d->page + low);
+    return TN_OK;
+  }
+  st = fresh_pages(s, q->id, group, 0, high, d->page + low);
+  if (st != TN_OK && low) drop_pages(s, g->desc.pools[1], low, d->page);
+  return st;
+}
+
+tn_status tn_kv_compact_begin(tn_kv_store *s, const tn_kv_seq *q, int64_t keep, bool demotes)
 {
   tn_status st = TN_OK;
-  uint32_t rest = d->n_pages - d->n_demoted_pages;
-  if (d->n_demoted_pages) st = tn_kv_take(s, seq, g->desc.pools[1], -1, d->n_demoted_pages, d->page);
-  if (st != TN_OK || rest == 0) return st;
-  st = tn_kv_take(s, seq, g->desc.pools[0], -1, rest, d->page + d->n_demoted_pages);
-  for (uint32_t p = 0; st != TN_OK && p < d->n_demoted_pages; p++) tn_kv_drop_page(s, g->desc.pools[1], d->page[p]);
+  for (uint32_t i = 0; st == TN_OK && i < s->groups->n; i++) {
+    const tn_group *g = &s->groups->g[i];
+    const tn_kv_table *t = &q->t[i];
+    tn_kv_spare *a = &s->spare[i];
+    if (g->desc.kind != TN_KV_CACHE) continue;
+    uint32_t n = tn_pages_for(s, t->live < keep ? t->live : keep);
+    if (n > 0 && demotes) st = tn_kv_take(s, q->id, g->desc.pools[1], -1, n, a->page[1]);
+    if (n > 0 && demotes && st == TN_OK) a->n[1] = n;
+    if (n == 0 || st != TN_OK || exclusive(s, g, t)) continue;
+    st = tn_kv_take(s, q->id, g->desc.pools[0], -1, n, a->page[0]);
+    if (st == TN_OK) a->n[0] = n;
+  }
+  if (st != TN_OK) tn_kv_compact_end(s);
   return st;
+}
+
+void tn_kv_compact_end(tn_kv_store *s)
+{
+  for (uint32_t i = 0; i < s->groups->n; i++) {
+    const tn_kv_group *d = &s->groups->g[i].desc;
+    for (uint32_t l = 0; l < d->n_layouts && l < 2; l++) {
+      drop_pages(s, d->pools[l], s->spare[i].n[l], s->spare[i].page[l]);
+      s->spare[i].n[l] = 0;
+    }
+  }
 }
 
 static tn_status move_entries(tn_kv_store *s, const tn_kv_table *t, uint32_t group, const target *d, int64_t n,
@@ -118,7 +189,7 @@ tn_status tn_kv_compact(tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t n,
   if (g->desc.kind != TN_KV_CACHE) return TN_E_STATE;
   target d = {0};
   tn_status st = lay_out(s, t, n, entry, layout, map, &d);
-  if (st == TN_OK) st = take_pages(s, q->id, g, &d);
+  if (st == TN_OK) st = take_pages(s, q, group, &d);
   if (st == TN_OK) {
     st = move_entries(s, t, group, &d, n, entry, map);
     if (st == TN_OK) {

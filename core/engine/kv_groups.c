@@ -149,11 +149,10 @@ static void place_in_pools(const tn_group_in *in, tn_groups *out)
     int64_t most = in->max_ctx + in->max_rows;
     if (g->held_limit < most) most = g->held_limit;
     uint32_t pages = (uint32_t)((most + in->page_tokens - 1) / in->page_tokens) + 1;
-    bool compacts = in->evict && in->evict->kind == TN_EV_SCORE && g->desc.kind == TN_KV_CACHE;
     for (uint32_t l = 0; l < g->desc.n_layouts; l++) {
       uint64_t row = layout_bytes(g->desc.k_layouts[l], g->desc.d_k) + layout_bytes(g->desc.v_layouts[l], g->desc.d_v);
       pools[l] = pool_for(out, row * in->page_tokens * g->desc.n_layers * g->desc.n_heads);
-      out->pages_per_seq[pools[l]] += compacts ? 2 * pages : pages;
+      out->pages_per_seq[pools[l]] += l > 0 ? 2 * pages : pages; /* demoted entries: old and new places at once */
     }
     if (g->desc.kind == TN_KV_STATE) {
       uint64_t floats =

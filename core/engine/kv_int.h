@@ -4,6 +4,11 @@
 
 #include "kv.h"
 
+typedef struct tn_kv_spare { /* pages of one group put aside for a compaction, by layout */
+  uint32_t n[2];
+  int32_t *page[2]; /* [cap_pages] */
+} tn_kv_spare;
+
 struct tn_kv_store {
   const tn_groups *groups;
   const tn_memory_v1 *memory;
@@ -13,6 +18,7 @@ struct tn_kv_store {
   uint32_t *used;  /* [n_pools] pages with a holder */
   uint32_t max_rows, rot_dims;
   int64_t max_ctx;
+  tn_kv_spare *spare;             /* [n_groups] */
   uint32_t cap_pages;             /* pages of the longest table */
   int32_t *scratch;               /* [5 * cap_entries] page and slot lists of one move */
   uint8_t *scratch_layout;        /* [2 * cap_entries] */

@@ -8,6 +8,11 @@ void tn_kv_store_close(tn_kv_store *s)
 {
   if (!s) return;
   for (uint32_t p = 0; s->refs && p < s->groups->n_pools; p++) free(s->refs[p]);
+  for (uint32_t g = 0; s->spare && g < s->groups->n; g++) {
+    free(s->spare[g].page[0]);
+    free(s->spare[g].page[1]);
+  }
+  free(s->spare);
   free(s->refs);
   free(s->used);
   free(s->scratch);
@@ -28,6 +33,13 @@ static bool alloc_store(tn_kv_store *s)
   s->scratch = tn_zalloc(5 * entries, sizeof *s->scratch);
   s->scratch_layout = tn_zalloc(2 * entries, 1);
   if (!s->refs || !s->used || !s->need_now || !s->need_most || !s->scratch || !s->scratch_layout) return false;
+  s->spare = tn_zalloc(g->n, sizeof *s->spare);
+  for (uint32_t i = 0; i < g->n; i++)
+    for (uint32_t l = 0; s->spare && l < 2; l++) {
+      s->spare[i].page[l] = tn_zalloc(s->cap_pages, sizeof(int32_t));
+      if (!s->spare[i].page[l]) return false;
+    }
+  if (!s->spare) return false;
   for (uint32_t p = 0; p < g->n_pools; p++) {
     s->refs[p] = tn_zalloc(g->pool_pages[p], sizeof **s->refs);
     if (!s->refs[p]) return false;
@@ -148,21 +160,23 @@ static bool alloc_table(const tn_kv_store *s, uint32_t group, tn_kv_table *t)
   return t->cos && t->sin;
 }
 
-/* Pages that n entries need in each pool. */
-static void count_need(const tn_kv_store *s, int64_t n, uint32_t *need)
+/* Pages that n entries need in each pool; compacted: when some are demoted as well, old and new places at once. */
+static void count_need(const tn_kv_store *s, int64_t n, bool compacted, uint32_t *need)
 {
   const tn_groups *gs = s->groups;
   memset(need, 0, gs->n_pools * sizeof *need);
   for (uint32_t i = 0; i < gs->n; i++) {
     const tn_group *g = &gs->g[i];
-    need[g->desc.pools[0]] += tn_pages_for(s, n < g->held_limit ? n : g->held_limit);
+    uint32_t pages = tn_pages_for(s, n < g->held_limit ? n : g->held_limit);
+    need[g->desc.pools[0]] += pages;
+    if (compacted && g->desc.n_layouts > 1) need[g->desc.pools[1]] += 2 * pages;
     if (g->desc.kind == TN_KV_STATE) need[g->desc.state_pool]++;
   }
 }
 
 tn_status tn_kv_could_hold(tn_kv_store *s, int64_t max_len, tn_err *err)
 {
-  count_need(s, max_len, s->need_most);
+  count_need(s, max_len, true, s->need_most);
   for (uint32_t p = 0; p < s->groups->n_pools; p++)
     if (s->need_most[p] > s->groups->pool_pages[p])
       return tn_fail(err, TN_E_NEVER, "a sequence of %lld tokens needs %u pages of the KV cache, which has %u",
@@ -174,7 +188,7 @@ tn_status tn_kv_seq_new(tn_kv_store *s, uint64_t id, int64_t n_start, int64_t ma
 {
   *out = NULL;
   const tn_groups *gs = s->groups;
-  count_need(s, n_start, s->need_now);
+  count_need(s, n_start, false, s->need_now);
   tn_status st = tn_kv_could_hold(s, max_len, NULL);
   if (st != TN_OK) return st;
   tn_mem_need need = {

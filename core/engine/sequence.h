@@ -63,7 +63,7 @@ typedef struct tn_seq {
   uint64_t n_dropped, n_demoted;
   uint32_t begun; /* plugins know the sequence */
   /* this step */
-  uint32_t preempt;                  /* TN_PREEMPT_* that the plan has for it, 0: none */
+  uint32_t preempt;                  /* TN_PREEMPT_* by which it leaves, 0: it stays */
   uint32_t run;                      /* tokens of the text that run, 0: not in this step */
   uint32_t n_nodes;                  /* drafted nodes behind them */
   int32_t *node_token, *node_parent; /* [TN_MAX_NODES] */
