@@ -142,7 +142,7 @@ static tn_status open_state(tn_engine *e, tn_err *err)
   const tn_engine_cfg *c = &e->cfg;
   tn_status st = tn_kv_store_open(&e->groups, e->memory.desc->vtable, e->memory.inst, e->exec, c->max_seqs, c->ctx,
                                   c->max_rows, e->model->shape.rope_dims, &e->kv, err);
-  if (st == TN_OK) st = tn_rope_new(e->model, e->position.desc->vtable, e->position.inst, &e->rope, err);
+  if (st == TN_OK) st = tn_rope_new(e->model, e->position.desc, e->position.inst, &e->rope, err);
   const tn_rope_table *table; /* made now, so that a wrong option is an error of the load and not of a request */
   if (st == TN_OK) st = tn_rope_table_for(e->rope, tn_rope_regime(e->rope, 1, c->ctx), &table, err);
   if (st != TN_OK) return st;

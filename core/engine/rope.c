@@ -8,17 +8,19 @@
 
 struct tn_rope {
   const tn_model *model;
+  const char *name;
   const tn_position_v1 *plugin;
   tn_inst *inst;
   uint32_t dims, n, cap;
   tn_rope_table **tables; /* [n] */
 };
 
-tn_status tn_rope_new(const tn_model *m, const tn_position_v1 *plugin, tn_inst *inst, tn_rope **out, tn_err *err)
+tn_status tn_rope_new(const tn_model *m, const tn_desc *plugin, tn_inst *inst, tn_rope **out, tn_err *err)
 {
   *out = tn_zalloc(1, sizeof **out);
   if (!*out) return tn_fail(err, TN_E_NOMEM, "no memory for rope tables");
-  **out = (tn_rope){.model = m, .plugin = plugin, .inst = inst, .dims = m->shape.rope_dims};
+  **out =
+      (tn_rope){.model = m, .name = plugin->name, .plugin = plugin->vtable, .inst = inst, .dims = m->shape.rope_dims};
   return TN_OK;
 }
 
@@ -54,10 +56,14 @@ static tn_status fill(const tn_rope *r, tn_rope_table *t, tn_err *err)
     q.regime = t->regime;
     tn_rope_spec spec = {.struct_size = sizeof spec, .mscale = 1, .inv_freq = t->inv_freq + (size_t)c * (r->dims / 2)};
     tn_status st = r->plugin->table(r->inst, &q, &spec, err);
-    if (st != TN_OK) return st;
+    if (st != TN_OK) {
+      tn_err_prefix(err, "position/%s", r->name);
+      return st;
+    }
     for (uint32_t i = 0; i < r->dims / 2; i++)
       if (!isfinite(spec.inv_freq[i]) || fabs(spec.inv_freq[i]) > 64)
-        return tn_fail(err, TN_E_INTERNAL, "position plugin: frequency %u of class %u is %g", i, c, spec.inv_freq[i]);
+        return tn_fail(err, TN_E_INTERNAL, "position/%s: frequency %u of class %u is %g", r->name, i, c,
+                       spec.inv_freq[i]);
     t->mscale[c] = spec.mscale;
   }
   return TN_OK;

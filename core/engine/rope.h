@@ -16,7 +16,7 @@ typedef struct tn_rope_table {
 } tn_rope_table;
 
 /* plugin is borrowed until free. */
-tn_status tn_rope_new(const tn_model *m, const tn_position_v1 *plugin, tn_inst *inst, tn_rope **out, tn_err *err);
+tn_status tn_rope_new(const tn_model *m, const tn_desc *plugin, tn_inst *inst, tn_rope **out, tn_err *err);
 void tn_rope_free(tn_rope *r);
 
 /* The regime of a sequence of at most max_len tokens, and its table, made on first use. */

@@ -199,8 +199,10 @@ void tn_engine_reserve(tn_engine *e)
     else if (st == TN_E_FULL && e->n_resident > 1)
       i = make_room(e, i);
     else {
-      char why[128];
-      snprintf(why, sizeof why, "no room in the KV cache behind %lld tokens of the sequence (%s)", (long long)s->n_done,
+      char why[160];
+      bool room = st != TN_E_FULL && st != TN_E_NEVER; /* else: a page that is not free, or a backend's failure */
+      snprintf(why, sizeof why, "%s%s: %s behind %lld tokens of the sequence (%s)", room ? "memory/" : "",
+               room ? e->memory.desc->name : "KV cache", room ? "no usable page" : "no room", (long long)s->n_done,
                tn_status_name(st));
       tn_engine_finish(e, s, TN_FINISH_ERROR, why);
     }
