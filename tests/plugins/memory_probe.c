@@ -115,7 +115,7 @@ static tn_status take(tn_inst *self, uint64_t seq, uint32_t pool, int32_t near, 
     out[i] = self->free_ids[pool][at];
     self->free_ids[pool][at] = self->free_ids[pool][--self->n_free[pool]];
     self->owner[pool][out[i]] = seq;
-    self->seen.jumps += i > 0 && out[i] != out[i - 1] + 1;
+    self->seen.jumps += (i > 0 || near >= 0) && out[i] != (i > 0 ? out[i - 1] : near) + 1;
   }
   self->host->count(self->host->ctx, 0, n);
   return TN_OK;
