@@ -147,7 +147,7 @@ void tn_engine_print_memory(FILE *out, const tn_setup *s, bool verbose)
             (double)i.weights_bytes / 1048576, (double)i.kv_bytes_total / 1048576);
   }
   fprintf(out, "KV cache size: %s tokens\n", tokens);
-  fprintf(out, "Maximum concurrency for %s tokens per request: %.2fx\n", ctx, (double)i.kv_tokens / (double)i.ctx);
+  fprintf(out, "Maximum concurrency for %s tokens per request: %.2fx\n", ctx, i.concurrency);
 }
 
 #define MAX_COUNTERS 128u

@@ -89,7 +89,7 @@ static int measure(const eval_args *a, const char *text, size_t n)
     tn_setup_close(&s);
   }
   tn_ppl_free(r);
-  return tn_cli_interrupted() && code == TN_EXIT_OK ? 130 : code;
+  return tn_cli_interrupted() ? 130 : code;
 }
 
 static int parse(eval_args *a, int argc, char **argv)

@@ -114,6 +114,8 @@ static int parse(run_args *a, int argc, char **argv)
     return tn_cli_mistake(&usage, "'%s' is no option; the prompt goes behind -p", argv[args.first_operand]);
   if (!a->prompt && !a->file) return tn_cli_mistake(&usage, "no prompt: give -p TEXT or -f FILE");
   if (a->prompt && a->file) return tn_cli_mistake(&usage, "-p and -f: give one of them");
+  tn_err err = tn_err_init(); /* now, not after a model was loaded; token ids are checked against it later */
+  if (tn_sampling_check(&a->sampling, INT32_MAX, &err) != TN_OK) return tn_cli_mistake(&usage, "%s", err.msg);
   return -1;
 }
 

@@ -148,18 +148,16 @@ static tn_status load_session(session *s, const tn_request *r, tn_err *err)
 static uint64_t choose_seed(const session *s)
 {
   uint64_t seed = s->a->seed_given ? (uint64_t)s->a->seed : s->setup.opts.seed;
-  if (seed != 0) return seed;
+  if (seed != 0 || s->a->sampling.temperature == 0) return seed; /* greedy draws nothing */
   if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = tn_now_ns();
   return seed & INT32_MAX;
 }
 
 static tn_status generate(session *s, const int32_t *ids, size_t n, uint64_t seed, tn_err *err)
 {
-  tn_engine_info info = tn_engine_stat(s->setup.engine);
-  int64_t room = info.ctx - (int64_t)n;
   tn_request r = {.prompt = ids,
                   .n_prompt = (int64_t)n,
-                  .max_new = s->a->n_predict < 0 ? (room > 0 ? room : 0) : s->a->n_predict,
+                  .max_new = s->a->n_predict < 0 ? TN_UNTIL_FULL : s->a->n_predict,
                   .sampling = s->a->sampling,
                   .key = seed,
                   .n_logprobs = s->a->n_logprobs,

@@ -112,7 +112,8 @@ typedef struct tn_counter {         /* engagement of one plugin */
 typedef struct tn_engine_info {
   uint32_t world, threads, max_rows, max_seqs, n_groups, page_tokens;
   int64_t ctx;
-  uint64_t weights_bytes, kv_bytes_total, kv_bytes_used, kv_tokens; /* kv_tokens: the pools hold so many */
+  uint64_t weights_bytes, kv_bytes_total, kv_bytes_used, kv_tokens; /* kv_tokens: entries that the pools hold */
+  double concurrency;                                               /* sequences of full length that fit at once */
   uint64_t steps, rows, n_preempted;
   const char *device;
 } tn_engine_info;

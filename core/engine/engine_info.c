@@ -3,6 +3,21 @@
 
 #include "engine_int.h"
 
+/* The scarcest pool decides how many entries and how many sequences of full length there is room for. */
+static void pool_limits(const tn_engine *e, tn_engine_info *i)
+{
+  i->kv_tokens = UINT64_MAX;
+  i->concurrency = e->cfg.max_seqs;
+  for (uint32_t p = 0; p < e->groups.n_pools; p++) {
+    uint64_t groups = 0;
+    for (uint32_t g = 0; g < e->n_groups; g++) groups += e->groups.g[g].desc.pools[0] == p;
+    double sequences = (double)e->groups.pool_pages[p] / (double)e->groups.pages_per_seq[p];
+    if (sequences < i->concurrency) i->concurrency = sequences;
+    uint64_t tokens = groups ? e->groups.pool_pages[p] / groups * e->groups.page_tokens : UINT64_MAX;
+    if (tokens < i->kv_tokens) i->kv_tokens = tokens;
+  }
+}
+
 tn_engine_info tn_engine_stat(const tn_engine *e)
 {
   tn_engine_info i = {.world = e->exec->world,
@@ -18,16 +33,7 @@ tn_engine_info tn_engine_stat(const tn_engine *e)
                       .rows = e->rows,
                       .n_preempted = e->n_preempted,
                       .device = ""};
-  i.kv_tokens = UINT64_MAX;
-  for (uint32_t p = 0; p < e->groups.n_pools; p++) {
-    uint64_t groups = 0;
-    for (uint32_t g = 0; g < e->n_groups; g++)
-      groups += e->groups.g[g].desc.pools[0] == p && e->groups.g[g].held_limit >= TN_POS_INF;
-    if (groups == 0) continue;
-    uint64_t tokens = e->groups.pool_pages[p] / groups * e->groups.page_tokens;
-    if (tokens < i.kv_tokens) i.kv_tokens = tokens;
-  }
-  if (i.kv_tokens == UINT64_MAX) i.kv_tokens = (uint64_t)e->cfg.ctx * e->cfg.max_seqs;
+  pool_limits(e, &i);
   for (uint32_t r = 0; r < e->exec->world; r++)
     i.weights_bytes += tn_weights_stat(e->exec->ranks[r].weights).file_bytes;
   tn_backend_info b = {.struct_size = sizeof b};

@@ -132,10 +132,19 @@ void tn_engine_finish(tn_engine *e, tn_seq *s, uint32_t why, const char *msg)
   tn_engine_discard(e, s);
 }
 
+/* max_new -1 as a number: what the context has left behind the prompt. */
+static void resolve_until_full(const tn_engine *e, tn_request *r, int64_t before)
+{
+  int64_t room = e->cfg.ctx - before - r->n_prompt;
+  if (r->max_new == TN_UNTIL_FULL) r->max_new = room > 0 ? room : 0;
+}
+
 static tn_status check_request(const tn_engine *e, const tn_request *r, int64_t before, tn_err *err)
 {
   if (r->n_prompt < 1) return tn_fail(err, TN_E_ARG, "the prompt is empty");
-  if (r->max_new < 0) return tn_fail(err, TN_E_ARG, "max_new = %lld: must be >= 0", (long long)r->max_new);
+  if (r->max_new < 0)
+    return tn_fail(err, TN_E_ARG, "max_new = %lld: must be >= 0, or -1 (until the context is full)",
+                   (long long)r->max_new);
   if (r->n_logprobs > TN_MAX_LOGPROBS)
     return tn_fail(err, TN_E_ARG, "logprobs = %u: at most %u", r->n_logprobs, TN_MAX_LOGPROBS);
   for (int64_t i = 0; i < r->n_prompt; i++)
@@ -217,8 +226,10 @@ static tn_status enqueue(tn_engine *e, const tn_request *req, tn_seq **out, tn_e
 tn_status tn_engine_submit(tn_engine *e, const tn_request *req, uint64_t *seq, tn_err *err)
 {
   tn_seq *s;
-  tn_status st = check_request(e, req, 0, err);
-  if (st == TN_OK) st = enqueue(e, req, &s, err);
+  tn_request r = *req;
+  resolve_until_full(e, &r, 0);
+  tn_status st = check_request(e, &r, 0, err);
+  if (st == TN_OK) st = enqueue(e, &r, &s, err);
   if (st == TN_OK) *seq = s->id;
   return st;
 }
@@ -240,14 +251,15 @@ void tn_engine_cancel(tn_engine *e, uint64_t id)
 tn_status tn_engine_continue(tn_engine *e, const int32_t *text, int64_t n_text, const tn_request *req, tn_seq **out,
                              tn_err *err)
 {
-  tn_status st = check_request(e, req, n_text, err);
+  tn_request r = *req;
+  resolve_until_full(e, &r, n_text);
+  tn_status st = check_request(e, &r, n_text, err);
   if (st != TN_OK) return st;
   int32_t *all = malloc((size_t)(n_text + req->n_prompt) * sizeof *all);
   if (!all)
     return tn_fail(err, TN_E_NOMEM, "no memory for a prompt of %lld tokens", (long long)(n_text + req->n_prompt));
   memcpy(all, text, (size_t)n_text * sizeof *all);
   memcpy(all + n_text, req->prompt, (size_t)req->n_prompt * sizeof *all);
-  tn_request r = *req;
   r.prompt = all;
   r.n_prompt = n_text + req->n_prompt;
   st = enqueue(e, &r, out, err);

@@ -30,11 +30,11 @@ tn_sampling tn_sampling_default(void)
 tn_status tn_sampling_check(const tn_sampling *s, uint32_t n_vocab, tn_err *err)
 {
   if (!(s->temperature >= 0 && s->temperature <= 1e6))
-    return tn_fail(err, TN_E_ARG, "temperature = %g: must be >= 0", s->temperature);
+    return tn_fail(err, TN_E_ARG, "temperature = %g: must be in [0, 1e6]", s->temperature);
   if (!(s->top_p >= 0 && s->top_p <= 1)) return tn_fail(err, TN_E_ARG, "top_p = %g: must be in [0, 1]", s->top_p);
   if (!(s->min_p >= 0 && s->min_p < 1)) return tn_fail(err, TN_E_ARG, "min_p = %g: must be in [0, 1)", s->min_p);
   if (!(s->repetition > 0 && s->repetition <= 100))
-    return tn_fail(err, TN_E_ARG, "repetition penalty = %g: must be > 0", s->repetition);
+    return tn_fail(err, TN_E_ARG, "repetition penalty = %g: must be in (0, 100]", s->repetition);
   if (!(fabs(s->presence) <= 2))
     return tn_fail(err, TN_E_ARG, "presence penalty = %g: must be in [-2, 2]", s->presence);
   if (!(fabs(s->frequency) <= 2))

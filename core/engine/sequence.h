@@ -21,10 +21,12 @@ enum {
   TN_FINISH_ERROR = 4
 };
 
+#define TN_UNTIL_FULL (-1)
+
 typedef struct tn_request { /* arrays are copied at submission */
   const int32_t *prompt;
   int64_t n_prompt; /* >= 1 */
-  int64_t max_new;  /* tokens to generate at most; 0: only run the prompt */
+  int64_t max_new;  /* tokens to generate at most; 0: only run the prompt; TN_UNTIL_FULL: what the context has left */
   tn_sampling sampling;
   uint64_t key;        /* key of the request's random draws: its seed */
   uint32_t n_logprobs; /* alternatives reported with each token, 0..20 */
