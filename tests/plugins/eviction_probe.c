@@ -6,7 +6,9 @@
  *          all     the sum of all three signals, each in its unit
  *          mask    positions alone: TN_EV_POSITION with hi, stride and sinks
  * The last `recent` and the first `sinks` tokens are pinned by their score. Acts when a multiple of `every` tokens is
- * committed. With stateful = 1 every second decision of a sequence is turned upside down. */
+ * committed. With stateful = 1 every second decision of a sequence is turned upside down.
+ * fault    none, or: next (not behind the position), keep (below none), nan, status, uneven (a head drops more), begin */
+#include <math.h>
 #include <string.h>
 
 #include "probe.h"
@@ -25,8 +27,10 @@ enum {
   P_RANK_ROPE,
   P_STATEFUL,
   P_HI,
-  P_STRIDE
+  P_STRIDE,
+  P_FAULT
 };
+enum { F_NONE, F_NEXT, F_KEEP, F_NAN, F_STATUS, F_UNEVEN, F_BEGIN };
 enum { SLOTS = 256 };
 #define PINNED 1e30f
 
@@ -36,7 +40,7 @@ typedef struct history { /* of one sequence; id 0: free */
 
 struct tn_inst {
   const tn_host *host;
-  int64_t policy, gran, verdict, budget, every, recent, sinks, window, rank_rope, stateful, hi, stride;
+  int64_t policy, gran, verdict, budget, every, recent, sinks, window, rank_rope, stateful, hi, stride, fault;
   probe_eviction seen;
   history of[SLOTS];
 };
@@ -53,6 +57,7 @@ static history *find(tn_inst *self, uint64_t id)
 static tn_status begin(tn_inst *self, uint64_t seq, const tn_value *values)
 {
   history *h = find(self, seq) ? NULL : find(self, 0);
+  if (self->fault == F_BEGIN) return TN_E_DEVICE;
   if (!h || values[P_POLICY].v.i != self->policy) return TN_E_STATE;
   *h = (history){seq, 0};
   self->seen.lives.begins++;
@@ -136,6 +141,8 @@ static tn_status when(tn_inst *self, tn_evict_when *w)
   }
   w->next = (w->pos / self->every + 1) * self->every;
   if (w->pos > 0 && w->pos % self->every == 0) w->keep = self->budget;
+  if (w->pos > 0 && self->fault == F_NEXT) w->next = w->pos;
+  if (w->pos > 0 && self->fault == F_KEEP) w->keep = -2;
   return TN_OK;
 }
 
@@ -192,7 +199,7 @@ static int sound(const tn_inst *self, const tn_evict_unit *u)
 static tn_status score(tn_inst *self, uint64_t seq, uint32_t n, const tn_evict_unit *const *units)
 {
   history *h = find(self, seq);
-  if (!h) return TN_E_STATE;
+  if (!h || self->fault == F_STATUS) return TN_E_DEVICE;
   int upside_down = self->stateful && h->decisions % 2 == 1;
   h->decisions++;
   self->seen.scores++;
@@ -206,6 +213,8 @@ static tn_status score(tn_inst *self, uint64_t seq, uint32_t n, const tn_evict_u
       if (u->pos[i] < 0) continue;
       u->score[i] = score_of(self, u, i, last, upside_down);
       u->verdict[i] = verdict_of(self, u->pos[i], last);
+      if (self->fault == F_NAN && i == 3) u->score[i] = NAN;
+      if (self->fault == F_UNEVEN && u->head == 1 && u->pos[i] % 3 == 0) u->verdict[i] = TN_DROP;
     }
   }
   self->host->count(self->host->ctx, 0, n);
@@ -241,6 +250,7 @@ static tn_status create(const tn_host *host, const tn_value *v, tn_inst **out, t
                            v[P_STATEFUL].v.i,
                            v[P_HI].v.i,
                            v[P_STRIDE].v.i,
+                           v[P_FAULT].v.i,
                            {{0}, 0, 0, 0, 0, 0},
                            {{0, 0}}};
   return TN_OK;
@@ -250,6 +260,7 @@ static void destroy(tn_inst *self) { self->host->free_(self->host->ctx, self); }
 
 static const char *const policies[] = {"h2o", "snap", "knorm", "all", "mask"};
 static const char *const grans[] = {"all", "layer", "head"};
+static const char *const faults[] = {"none", "next", "keep", "nan", "status", "uneven", "begin"};
 static const char *const verdicts[] = {"score", "drop", "demote_even", "demote_all", "demote_none"};
 #define HEAD(key_, type_, def_) .struct_size = sizeof(tn_param), .key = key_, .help = key_, .type = type_, .def = def_
 #define COUNT(i_, key_, def_, flags_) \
@@ -268,9 +279,10 @@ static const tn_param all[] = {CHOICE(P_POLICY, "policy", "h2o", policies),
                                [P_RANK_ROPE] = {HEAD("rank_rope", TN_T_BOOL, "0")},
                                [P_STATEFUL] = {HEAD("stateful", TN_T_BOOL, "0")},
                                COUNT(P_HI, "hi", "4611686018427387903", 0),
-                               [P_STRIDE] = {HEAD("stride", TN_T_I64, "1"), .imin = 1, .imax = 64}};
-static const tn_param *const params[] = {&all[0], &all[1], &all[2], &all[3],  &all[4],  &all[5], &all[6],
-                                         &all[7], &all[8], &all[9], &all[10], &all[11], NULL};
+                               [P_STRIDE] = {HEAD("stride", TN_T_I64, "1"), .imin = 1, .imax = 64},
+                               CHOICE(P_FAULT, "fault", "none", faults)};
+static const tn_param *const params[] = {&all[0], &all[1], &all[2], &all[3],  &all[4],  &all[5],  &all[6],
+                                         &all[7], &all[8], &all[9], &all[10], &all[11], &all[12], NULL};
 static const tn_eviction_v1 vtable = {.struct_size = sizeof vtable, .describe = describe, .when = when, .score = score};
 
 static const char *const provides[] = {"kv.history/1", "kv.demote/1", NULL};

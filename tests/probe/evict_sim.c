@@ -159,7 +159,8 @@ evict_sim *evict_sim_open(const tn_model *m, const evict_rule *rule, int64_t n_p
 {
   evict_sim *s = calloc(1, sizeof *s);
   cr_assert(s && m->shape.n_layers * m->shape.n_kv_heads <= SIM_MAX_CELLS);
-  naive_hooks hooks = {.ctx = s, .sees = sees, .turned_by = turned_by, .stored = stored, .share = share};
+  naive_hooks hooks = {
+      .ctx = s, .sees = sees, .turned_by = turned_by, .stored = stored, .raw = rule->rank_rope, .share = share};
   s->rule = *rule;
   s->n_prompt = n_prompt;
   s->tightest = INFINITY;

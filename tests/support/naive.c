@@ -148,11 +148,13 @@ static void read_entry(const naive *x, uint32_t layer, uint32_t head, int64_t i,
 {
   uint32_t dh = x->m->shape.d_head;
   float fk[TN_MAX_HEAD_DIM], fv[TN_MAX_HEAD_DIM];
-  for (uint32_t c = 0; c < dh; c++) k[c] = (double)entry(x, x->k, layer, head, j)[c];
+  memcpy(fk, entry(x, x->k, layer, head, j), dh * sizeof *fk);
+  memcpy(fv, entry(x, x->v, layer, head, j), dh * sizeof *fv);
+  if (x->h.stored && x->h.raw) x->h.stored(x->h.ctx, layer, head, i, j, fk, fv);
+  for (uint32_t c = 0; c < dh; c++) k[c] = (double)fk[c];
   rotate(x, layer, turned_by(x, layer, head, i, j), k);
   for (uint32_t c = 0; c < dh; c++) fk[c] = (float)k[c];
-  memcpy(fv, entry(x, x->v, layer, head, j), dh * sizeof *fv);
-  if (x->h.stored) x->h.stored(x->h.ctx, layer, head, i, j, fk, fv);
+  if (x->h.stored && !x->h.raw) x->h.stored(x->h.ctx, layer, head, i, j, fk, fv);
   for (uint32_t c = 0; c < dh; c++) k[c] = (double)fk[c], v[c] = (double)fv[c];
 }
 

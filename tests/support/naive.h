@@ -15,6 +15,7 @@ typedef struct
   int64_t (*turned_by)(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64_t j); /* j == i: the query as well */
   void (*stored)(void *ctx, uint32_t layer, uint32_t head, int64_t i, int64_t j, float *k, float *v); /* k rotated,
                                                       but for recurrent heads */
+  bool raw; /* stored() gets keys before rotation */
   const tn_state_spec *(*state)(void *ctx, uint32_t layer, uint32_t head);
   void (*share)(void *ctx, uint32_t layer, uint32_t q_head, int64_t i, int64_t j, double p); /* softmax weights */
   double (*frequency)(void *ctx, uint32_t cls, uint32_t pair);
