@@ -203,6 +203,7 @@ void tn_engine_close(tn_engine *e)
   if (!e) return;
   e->cfg.events = (tn_events){0};
   while (e->first) tn_engine_finish(e, e->first, TN_FINISH_CANCELLED, NULL);
+  tn_instance_release(&e->draft); /* its tensors are the backend's */
   tn_tiler_close(e);
   tn_evictor_close(e);
   tn_drafter_close(e);
@@ -211,6 +212,7 @@ void tn_engine_close(tn_engine *e)
   tn_rope_free(e->rope);
   tn_kv_store_close(e->kv);
   tn_exec_close(e->exec);
+  e->exec = NULL;
   tn_groups_release(&e->groups);
   tn_engine_plugins_close(e);
   free(e->logits);

@@ -90,7 +90,8 @@ void tn_engine_plugins_close(tn_engine *e);
 bool tn_engine_instance(const tn_engine *e, uint32_t i, const char **key, const tn_instance **out);
 
 /* engine_seq.c: life of sequences inside the engine. */
-tn_status tn_engine_admit(tn_engine *e, tn_seq *s); /* TN_OK: it has KV; TN_E_FULL: later; else it can never run */
+/* TN_OK: it has KV; TN_E_FULL: later; else it can never run. *err has a text where a plugin's call failed. */
+tn_status tn_engine_admit(tn_engine *e, tn_seq *s, tn_err *err);
 void tn_engine_preempt(tn_engine *e, tn_seq *s, uint32_t how);
 void tn_engine_finish(tn_engine *e, tn_seq *s, uint32_t why, const char *msg); /* s is gone afterwards */
 void tn_engine_discard(tn_engine *e, tn_seq *s);                               /* the same without an event */
@@ -120,7 +121,7 @@ tn_status tn_draft_report(tn_engine *e, tn_err *err); /* outcomes and tap rows o
 /* evict.c */
 tn_status tn_evictor_open(tn_engine *e, tn_err *err);
 void tn_evictor_close(tn_engine *e);
-tn_status tn_evict_begin(tn_engine *e, tn_seq *s); /* first position at which to act */
+tn_status tn_evict_begin(tn_engine *e, tn_seq *s, tn_err *err); /* first position at which to act */
 /* After begin, for a sequence that goes on with another one's entries and signals: a fork or a restored session. */
 void tn_evict_continue(tn_engine *e, tn_seq *s, int64_t window_end, int64_t next_evict);
 tn_signals *const *tn_evict_node_signals(tn_engine *e, uint32_t running_index, const tn_seq *s);

@@ -85,7 +85,6 @@ tn_status tn_engine_plugins_open(tn_engine *e, tn_err *err)
 
 void tn_engine_plugins_close(tn_engine *e)
 {
-  tn_instance_release(&e->draft);
   tn_instance_release(&e->parallel);
   tn_instance_release(&e->scheduler);
   tn_instance_release(&e->position);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine_int.h"
+#include "loader/slot.h"
 
 static const tn_ext_sequence *sequence_ext(const tn_instance *in)
 {
@@ -27,7 +28,7 @@ static void end_in_plugins(tn_engine *e, tn_seq *s)
 }
 
 /* Plugins' per-sequence state. */
-static tn_status begin(tn_engine *e, tn_seq *s)
+static tn_status begin(tn_engine *e, tn_seq *s, tn_err *err)
 {
   const char *key;
   const tn_instance *in;
@@ -36,10 +37,10 @@ static tn_status begin(tn_engine *e, tn_seq *s)
     tn_status st = x && x->begin ? x->begin(in->inst, s->id, in->values) : TN_OK;
     if (st == TN_OK) continue;
     end_in(e, s->id, i);
-    return st;
+    return tn_fail(err, st, "%s/%s: begin: %s", tn_slot_name(in->desc->slot), in->desc->name, tn_status_name(st));
   }
   s->begun = 1;
-  tn_status st = tn_evict_begin(e, s);
+  tn_status st = tn_evict_begin(e, s, err);
   if (st != TN_OK) end_in_plugins(e, s);
   return st;
 }
@@ -53,10 +54,10 @@ static void give_up_kv(tn_engine *e, tn_seq *s)
 }
 
 /* A swapped sequence's KV; and what its policy could not do before it left. Alone it would find no more pages later. */
-static tn_status bring_back(tn_engine *e, tn_seq *s)
+static tn_status bring_back(tn_engine *e, tn_seq *s, tn_err *err)
 {
   tn_status st = tn_kv_load(e->kv, s->kv, s->swapped, s->n_swapped, s->n_done, NULL);
-  if (st == TN_OK && s->n_done >= s->next_evict) st = tn_evict_act(e, s, NULL);
+  if (st == TN_OK && s->n_done >= s->next_evict) st = tn_evict_act(e, s, err);
   if (st == TN_E_FULL && e->n_resident == 1) st = TN_E_NEVER;
   if (st != TN_OK) return st;
   free(s->swapped);
@@ -64,15 +65,15 @@ static tn_status bring_back(tn_engine *e, tn_seq *s)
   return TN_OK;
 }
 
-tn_status tn_engine_admit(tn_engine *e, tn_seq *s)
+tn_status tn_engine_admit(tn_engine *e, tn_seq *s, tn_err *err)
 {
   if (e->n_resident >= e->cfg.max_seqs) return TN_E_FULL;
   int64_t start = s->swapped ? s->n_done + 1 : s->n_tok;
   tn_status st = tn_kv_seq_new(e->kv, s->id, start, s->max_len, &s->kv);
   if (st != TN_OK) return st;
   e->n_resident++;
-  if (s->swapped) st = bring_back(e, s);
-  if (st == TN_OK && !s->begun) st = begin(e, s);
+  if (s->swapped) st = bring_back(e, s, err);
+  if (st == TN_OK && !s->begun) st = begin(e, s, err);
   if (st == TN_OK) return TN_OK;
   give_up_kv(e, s);
   return st;
@@ -278,14 +279,15 @@ static void copy_signals(const tn_engine *e, const tn_seq *from, tn_seq *to)
   }
 }
 
-static tn_status fork_in_plugins(tn_engine *e, uint64_t parent, uint64_t child)
+static tn_status fork_in_plugins(tn_engine *e, uint64_t parent, uint64_t child, tn_err *err)
 {
   const char *key;
   const tn_instance *in;
   for (uint32_t i = 0; tn_engine_instance(e, i, &key, &in); i++) {
     const tn_ext_sequence *x = sequence_ext(in);
     tn_status st = x && x->fork ? x->fork(in->inst, parent, child) : TN_OK;
-    if (st != TN_OK) return st;
+    if (st != TN_OK)
+      return tn_fail(err, st, "%s/%s: fork: %s", tn_slot_name(in->desc->slot), in->desc->name, tn_status_name(st));
   }
   return TN_OK;
 }
@@ -297,13 +299,16 @@ tn_status tn_engine_fork(tn_engine *e, uint64_t parent, const tn_request *req, u
   tn_seq *s;
   tn_status st = tn_engine_continue(e, p->tokens, p->n_done, req, &s, err);
   if (st != TN_OK) return st;
-  st = tn_engine_admit(e, s);
-  if (st == TN_OK && s->regime != p->regime) st = TN_E_UNSUPPORTED;
+  tn_err why = tn_err_init();
+  st = tn_engine_admit(e, s, &why);
+  if (st == TN_OK && s->regime != p->regime)
+    st = tn_fail(&why, TN_E_UNSUPPORTED, "position/%s turns so long a text otherwise", e->position.desc->name);
   if (st == TN_OK) st = tn_kv_fork(e->kv, p->kv, s->kv);
-  if (st == TN_OK) st = fork_in_plugins(e, parent, s->id);
+  if (st == TN_OK) st = fork_in_plugins(e, parent, s->id, &why);
   if (st != TN_OK) {
     tn_engine_discard(e, s);
-    return tn_fail(err, st, "sequence %llu cannot be forked now (%s)", (unsigned long long)parent, tn_status_name(st));
+    return tn_fail(err, st, "sequence %llu cannot be forked now: %s", (unsigned long long)parent,
+                   why.msg[0] ? why.msg : tn_status_name(st));
   }
   copy_signals(e, p, s);
   s->n_done = s->n_cached = p->n_done;

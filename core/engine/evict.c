@@ -75,12 +75,12 @@ static tn_status ask_when(tn_engine *e, const tn_seq *s, tn_evict_when *w, tn_er
   return TN_OK;
 }
 
-tn_status tn_evict_begin(tn_engine *e, tn_seq *s)
+tn_status tn_evict_begin(tn_engine *e, tn_seq *s, tn_err *err)
 {
   tn_evict_when w;
   if (!e->ev.scores) return TN_OK;
   s->window_end = e->ev.spec.signals & TN_SIG_ATTN_WINDOW ? s->n_prompt : 0;
-  tn_status st = ask_when(e, s, &w, NULL);
+  tn_status st = ask_when(e, s, &w, err);
   s->next_evict = w.next;
   return st;
 }

@@ -105,14 +105,15 @@ static bool admit(tn_engine *e, uint32_t at, bool *full)
 {
   tn_seq *s = e->by_index[at];
   if (*full) return false;
-  tn_status st = tn_engine_admit(e, s);
+  tn_err err = tn_err_init();
+  tn_status st = tn_engine_admit(e, s, &err);
   *full = st == TN_E_FULL && e->n_resident > 0;
   if (st == TN_OK) show_state(e, at);
   if (st == TN_OK || *full) return st == TN_OK;
-  char why[128];
-  snprintf(why, sizeof why, "the sequence cannot start: %s",
-           st == TN_E_FULL || st == TN_E_NEVER ? "the KV cache cannot hold it" : tn_status_name(st));
-  tn_engine_finish(e, s, TN_FINISH_ERROR, why);
+  if (err.msg[0] == 0)
+    tn_fail(&err, st, "%s", st == TN_E_FULL || st == TN_E_NEVER ? "the KV cache cannot hold it" : tn_status_name(st));
+  tn_err_prefix(&err, "the sequence cannot start");
+  tn_engine_finish(e, s, TN_FINISH_ERROR, err.msg);
   return false;
 }
 

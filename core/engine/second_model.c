@@ -77,7 +77,7 @@ static tn_status find_or_make(tn_engine *e, uint64_t user, int32_t token, tn_seq
   if (st != TN_OK) return st;
   tn_seq *s = e->first;
   while (s->id != id) s = s->next;
-  st = tn_engine_admit(e, s);
+  st = tn_engine_admit(e, s, NULL);
   if (st != TN_OK) {
     tn_engine_finish(e, s, TN_FINISH_ERROR, NULL);
     return st;
@@ -111,7 +111,7 @@ static tn_status go_back(tn_engine *e, tn_seq *s, int64_t to)
   s->n_done = to;
   if (st != TN_E_STATE) return st;
   tn_engine_preempt(e, s, TN_PREEMPT_RECOMPUTE);
-  return tn_engine_admit(e, s);
+  return tn_engine_admit(e, s, NULL);
 }
 
 tn_status tn_second_eval(tn_hctx *ctx, void *model, uint64_t seq, int64_t n_keep, const int32_t *tokens, int64_t n,

@@ -14,7 +14,8 @@ static tn_status ops_tensor_new(tn_hctx *ctx, uint32_t dtype, const int64_t ne[4
 {
   tn_rank *r = rank0(ctx);
   if (!r) return tn_fail(err, TN_E_STATE, "tenon.ops/1: the engine is not open yet");
-  if (dtype != TN_DT_F32) return tn_fail(err, TN_E_UNSUPPORTED, "tenon.ops/1: tensors are f32");
+  if (dtype != TN_DT_F32 && dtype != TN_DT_I32)
+    return tn_fail(err, TN_E_UNSUPPORTED, "tenon.ops/1: dtype %u: tensors are f32 or i32", dtype);
   uint64_t n = 4;
   *out = (tn_tensor){.struct_size = sizeof *out, .dtype = dtype};
   for (int i = 0; i < 4; i++) {
@@ -95,22 +96,32 @@ static tn_status model_record(tn_hctx *ctx, const char *name, uint32_t *index)
   return tn_built_find(r->built, name, index) ? TN_OK : TN_E_ARG;
 }
 
-/* Puts the caller's hidden rows where record `first` reads them, by way of host memory. */
-static tn_status place_hidden(tn_rank *r, uint32_t first, const tn_run_rows *rows)
+/* Puts hidden rows from host memory where record `first` of a rank reads them. */
+static tn_status put_hidden(const tn_rank *r, uint32_t first, int64_t cols, uint32_t n_rows, const float *x)
 {
   const tn_program *p = &r->built->program;
   tn_tensor to;
   if (first >= p->n_ops || p->ops[first]->in[0] < 0) return TN_E_ARG;
   tn_status st = r->b->act(r->backend.inst, r->prepared, (uint32_t)p->ops[first]->in[0], &to);
   if (st != TN_OK) return st;
-  if (to.ne[0] != rows->hidden_in->ne[0] || rows->hidden_in->ne[1] < rows->n_rows) return TN_E_ARG;
-  size_t bytes = (size_t)to.ne[0] * rows->n_rows * sizeof(float);
-  void *host = malloc(bytes);
+  if (to.ne[0] != cols) return TN_E_ARG;
+  st = r->b->upload(r->backend.inst, to.buf, to.offset, x, (uint64_t)cols * n_rows * sizeof *x);
+  return st == TN_OK ? r->b->sync(r->backend.inst) : st;
+}
+
+/* The caller's hidden rows, which are rank 0's, on every rank, by way of host memory. */
+static tn_status place_hidden(const tn_exec *x, uint32_t first, const tn_run_rows *rows)
+{
+  const tn_rank *r = &x->ranks[0];
+  const tn_tensor *from = rows->hidden_in;
+  if (from->ne[0] < 1 || from->ne[1] < rows->n_rows) return TN_E_ARG;
+  size_t bytes = (size_t)from->ne[0] * rows->n_rows * sizeof(float);
+  float *host = malloc(bytes);
   if (!host) return TN_E_NOMEM;
-  st = r->b->download(r->backend.inst, rows->hidden_in->buf, rows->hidden_in->offset, host, bytes);
+  tn_status st = r->b->download(r->backend.inst, from->buf, from->offset, host, bytes);
   if (st == TN_OK) st = r->b->sync(r->backend.inst);
-  if (st == TN_OK) st = r->b->upload(r->backend.inst, to.buf, to.offset, host, bytes);
-  if (st == TN_OK) st = r->b->sync(r->backend.inst);
+  for (uint32_t i = 0; st == TN_OK && i < x->world; i++)
+    st = put_hidden(&x->ranks[i], first, from->ne[0], rows->n_rows, host);
   free(host);
   return st;
 }
@@ -151,7 +162,8 @@ static tn_status model_run(tn_hctx *ctx, uint32_t first, uint32_t last, const tn
   if (!s || !s->kv || rows->n_rows < 1 || rows->n_rows > TN_MAX_NODES || rows->n_rows > e->max_out || first >= last ||
       last > n_ops)
     return TN_E_ARG;
-  tn_status st = first > 0 && rows->hidden_in ? place_hidden(r, first, rows) : TN_OK;
+  if (r->par.layer1 - r->par.layer0 != e->model->shape.n_layers) return TN_E_UNSUPPORTED; /* a stage's records alone */
+  tn_status st = first > 0 && rows->hidden_in ? place_hidden(e->exec, first, rows) : TN_OK;
   if (st == TN_OK) st = run_nodes(e, s, first, last, rows);
   int32_t out = r->built->program.ops[last - 1]->out[0];
   if (st != TN_OK || !rows->act_out || out < 0) return st;
