@@ -50,6 +50,14 @@ typedef struct probe_attention {
   uint64_t describes, tiles, bad;
 } probe_attention;
 
+typedef struct probe_service {
+  uint64_t checks, bad; /* bad: what a service answered otherwise than it should */
+  uint64_t proposes, nodes, seq;
+  double uniform[4]; /* of request, n, purpose 5, index 0 .. 3 at the first propose() */
+  int64_t n;         /* tokens of the request that logits are about */
+  float *logits;     /* set by the test: what the services computed last (exit: first) */
+} probe_service;
+
 typedef struct probe_quantizer {
   uint64_t takes, encodes, rows, kv_layouts, calibrates, observes, folds, dequantizes;
 } probe_quantizer;

@@ -334,6 +334,13 @@ void naive_push(naive *x, int32_t token)
   x->n++;
 }
 
+void naive_head(const naive *x, const double *hidden, double *logits)
+{
+  double *h = row(x, 6);
+  norm(x, weight(x, TN_PART_OUTPUT_NORM, 0), hidden, x->m->shape.d_model, x->m->shape.d_model, h);
+  linear(x, TN_PART_OUTPUT, 0, h, logits);
+}
+
 double naive_error(const naive *x, const float *row_)
 {
   double worst = 0;

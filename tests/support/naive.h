@@ -44,6 +44,9 @@ void naive_close(naive *x);
 /* Appends a token; its logits are in x->logits. */
 void naive_push(naive *x, int32_t token);
 
+/* Logits [V] of one hidden row [d], as behind the last layer. */
+void naive_head(const naive *x, const double *hidden, double *logits);
+
 /* Starts over. */
 void naive_restart(naive *x);
 
