@@ -15,7 +15,7 @@
 #define TOLERANCE 0.005 /* of each figure */
 
 static const double smollm2[CHUNKS] = {16.3630, 14.9104, 13.9833, 14.6360};
-static const double gemma3[CHUNKS] = {0, 0, 0, 0};
+static const double gemma3[CHUNKS] = {12.3666, 12.3782, 11.3112, 13.1477};
 
 typedef struct progress {
   const double *expected;
