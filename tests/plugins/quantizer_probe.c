@@ -104,7 +104,7 @@ static uint8_t code_of(const tn_layout *l, const tn_qblock *b, int64_t r, int64_
 {
   uint32_t h = probe_hash(b->info->name, b->row0 + r, c, PROBE_CODE);
   if (l->kind == TN_LAY_FLOAT8)
-    return (uint8_t)(h % 0x60 | (h >> 8 & 1) << 7); /* finite and moderate in both formats */
+    return (uint8_t)(h % 0x40 | (h >> 8 & 1) << 7); /* finite and moderate in both formats */
   return (uint8_t)(h % (1u << l->bits));
 }
 
