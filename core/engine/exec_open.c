@@ -41,6 +41,12 @@ static tn_status make_instances(tn_rank *r, tn_err *err)
   if (st == TN_OK) st = tn_instance_new(c->backend, c->backend_values, &r->services, &r->backend, err);
   if (st != TN_OK) return st;
   r->b = c->backend->vtable;
+  tn_backend_info info = {.struct_size = sizeof info};
+  st = r->b->info(r->backend.inst, &info);
+  if (st != TN_OK) return tn_fail(err, st, "backend/%s: info: %s", c->backend->name, tn_status_name(st));
+  if (info.max_rows && info.max_rows < c->max_rows)
+    return tn_fail(err, TN_E_ARG, "backend/%s runs %u rows at once at most, [engine] max_rows is %u", c->backend->name,
+                   info.max_rows, c->max_rows);
   return c->weights ? tn_instance_new(c->weights, c->weights_values, &r->services, &r->quantizer, err) : TN_OK;
 }
 
