@@ -50,6 +50,12 @@ typedef struct probe_attention {
   uint64_t describes, tiles, bad;
 } probe_attention;
 
+typedef struct probe_device {
+  uint64_t calls, hooks, runs, late, bad; /* late: transfers that arrived with a sync */
+  void *region;                           /* where nobody but the backend may read */
+  uint64_t used;
+} probe_device;
+
 typedef struct probe_service {
   uint64_t checks, bad; /* bad: what a service answered otherwise than it should */
   uint64_t proposes, nodes, seq;
