@@ -111,8 +111,9 @@ static tn_status create(const tn_host *host, const tn_value *values, tn_inst **o
   snprintf(in->device, sizeof in->device, "%s, %u threads", tnk_isa_name(isa), in->n_workers);
   in->work = tn_cpu_zalloc(in, in->n_workers, CPU_WORK);
   if (!in->work) {
+    tn_cpu_fail(err, TN_E_NOMEM, "backend cpu: no memory for the scratch of %u threads", in->n_workers);
     destroy(in);
-    return tn_cpu_fail(err, TN_E_NOMEM, "backend cpu: no memory for the scratch of %u threads", in->n_workers);
+    return TN_E_NOMEM;
   }
   *out = in;
   return TN_OK;
