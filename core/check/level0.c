@@ -157,7 +157,7 @@ static void constructors(tn_check *c)
   uint64_t bytes;
   if (tn_check_image(c, &img) && tn_image_dyn(&img, DT_INIT_ARRAYSZ, 0, &bytes) && bytes > sizeof(void *))
     tn_check_say(c, TN_CHECK_WARN, "runs %llu constructors of its own when it is loaded",
-                 (unsigned long long)(bytes / sizeof(void *) - 1));
+                 (unsigned long long)bytes / sizeof(void *) - 1);
   tn_image_close(&img);
 }
 

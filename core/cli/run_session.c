@@ -193,7 +193,7 @@ static void print_times(const session *s)
   fprintf(stderr, "       eval time = %10.2f ms / %5llu tokens (%8.2f ms per token, %8.2f tokens per second)\n",
           ms(eval), (unsigned long long)n, n ? ms(eval) / (double)n : 0, per_second(n, eval));
   fprintf(stderr, "      total time = %10.2f ms / %5llu tokens\n", ms(prompt + eval),
-          (unsigned long long)(run + s->n_new));
+          (unsigned long long)run + s->n_new);
   if (s->n_drafted > 0)
     fprintf(stderr, "draft acceptance rate = %.5f (%5llu accepted / %5llu generated)\n",
             (double)s->n_accepted / (double)s->n_drafted, (unsigned long long)s->n_accepted,

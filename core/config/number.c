@@ -53,7 +53,7 @@ bool tn_text_f64(const char *text, size_t n, double *out)
   char buf[64];
   if (n == 0 || n >= sizeof buf) return false;
   for (size_t i = 0; i < n; i++)
-    if (!is_digit(text[i]) && !memchr("+-.eE", text[i], 5)) return false;
+    if (!is_digit(text[i]) && (text[i] == '\0' || !strchr("+-.eE", text[i]))) return false;
   memcpy(buf, text, n);
   buf[n] = '\0';
   locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

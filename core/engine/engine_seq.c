@@ -258,7 +258,8 @@ tn_status tn_engine_continue(tn_engine *e, const int32_t *text, int64_t n_text, 
   if (st != TN_OK) return st;
   int32_t *all = malloc((size_t)(n_text + req->n_prompt) * sizeof *all);
   if (!all)
-    return tn_fail(err, TN_E_NOMEM, "no memory for a prompt of %lld tokens", (long long)(n_text + req->n_prompt));
+    return tn_fail(err, TN_E_NOMEM, "no memory for a prompt of %lld tokens",
+                   (long long)n_text + (long long)req->n_prompt);
   memcpy(all, text, (size_t)n_text * sizeof *all);
   memcpy(all + n_text, req->prompt, (size_t)req->n_prompt * sizeof *all);
   r.prompt = all;

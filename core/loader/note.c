@@ -50,7 +50,7 @@ static tn_status walk(const tn_elf *elf, const Elf64_Phdr *p, tn_notes *out, tn_
     uint64_t end = pad(sizeof nh + (uint64_t)nh.n_namesz, align) + (uint64_t)nh.n_descsz;
     if (end > p->p_filesz - at)
       return tn_fail(err, TN_E_UNSUPPORTED, "%s: the note at offset %llu ends outside its segment", elf->file,
-                     (unsigned long long)(p->p_offset + at));
+                     (unsigned long long)p->p_offset + at);
     tn_status st = take(elf, p->p_offset + at, &nh, out, err);
     if (st != TN_OK) return st;
     at += pad(end, align);

@@ -87,7 +87,7 @@ tn_status tn_ppl_measure(tn_ppl_run *r, tn_setup *s, const tn_ppl_args *a, tn_pp
   if (chunks < 2) {
     free(tokens);
     return tn_fail(err, TN_E_ARG, "the text has %zu tokens: perplexity wants at least %lld, two chunks", n,
-                   (long long)(2 * a->n_ctx));
+                   2 * (long long)a->n_ctx);
   }
   if (a->max_chunks && a->max_chunks < chunks) chunks = a->max_chunks;
   *r = (tn_ppl_run){.tokens = tokens, .n_vocab = s->model->shape.n_vocab, .n_ctx = a->n_ctx};
