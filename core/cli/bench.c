@@ -225,7 +225,7 @@ static int run_ops(run *r)
                       .n_rows = TN_ARRAY_LEN(rows),
                       .depths = r->a->depths.at,
                       .n_depths = r->a->depths.n,
-                      .seconds = 0.05 * (double)r->a->reps,
+                      .seconds = 0.2 * (double)r->a->reps,
                       .figure = on_op,
                       .ctx = r};
   tn_err err = tn_err_init();

@@ -23,12 +23,13 @@ typedef struct kind {
 typedef struct ops {
   tn_engine *e;
   const tn_bench_ops *args;
-  range *ranges; /* [n_ranges] in the order of the program */
+  range *ranges; /* [n_ranges] in the order of the program, then the whole of it */
   uint32_t n_ranges, n_kinds;
   kind kinds[MAX_KINDS];
   uint8_t *text; /* a session of the depth at hand */
   size_t n_text;
   int64_t depth;
+  double took[MAX_KINDS][MAX_PASSES]; /* seconds of each pass */
 } ops;
 
 static const uint8_t no_fingerprint[32];
@@ -162,11 +163,27 @@ static int by_size(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-static tn_status one_pass(const ops *o, uint32_t k, const tn_batch *b)
+static tn_status timed(const ops *o, uint32_t first, uint32_t last, const tn_batch *b, double *seconds)
+{
+  uint64_t start = tn_now_ns();
+  tn_status st = first < last ? tn_exec_run(o->e->exec, first, last, b) : TN_OK;
+  *seconds += (double)(tn_now_ns() - start) * 1e-9;
+  return st;
+}
+
+/* Pass n: the program once in pieces, so that each kind finds caches as a step leaves them, and once whole. */
+static tn_status one_pass(ops *o, uint32_t n, const tn_batch *b)
 {
   tn_status st = TN_OK;
-  for (uint32_t i = 0; st == TN_OK && i < o->n_ranges; i++)
-    if (o->ranges[i].kind == k) st = tn_exec_run(o->e->exec, o->ranges[i].first, o->ranges[i].last, b);
+  double others = 0;
+  uint32_t at = 0;
+  for (uint32_t k = 0; k < o->n_kinds; k++) o->took[k][n] = 0;
+  for (uint32_t i = 0; st == TN_OK && i < o->n_ranges; i++) {
+    const range *r = &o->ranges[i];
+    if (r->first > at) st = timed(o, at, r->first, b, &others);
+    if (st == TN_OK) st = timed(o, r->first, r->last, b, &o->took[r->kind][n]);
+    at = r->last;
+  }
   return st;
 }
 
@@ -193,39 +210,33 @@ static tn_cost cost_of(const ops *o, uint32_t k, const tn_batch *b)
   return sum;
 }
 
-static tn_status figure(const ops *o, uint32_t k, const tn_batch *b, bool *on, tn_err *err)
+static bool tell(ops *o, uint32_t k, uint32_t n_passes, const tn_batch *b)
 {
-  static const double least = 1e-9;
-  double took[MAX_PASSES], spent = 0;
-  uint32_t n = 0;
-  tn_status st = one_pass(o, k, b);
-  for (; st == TN_OK && n < MAX_PASSES && (n < MIN_PASSES || spent < o->args->seconds); n++) {
-    uint64_t start = tn_now_ns();
-    st = one_pass(o, k, b);
-    took[n] = (double)(tn_now_ns() - start) * 1e-9;
-    spent += took[n];
-  }
-  if (st != TN_OK) return tn_fail(err, st, "%s, %u rows: %s", o->kinds[k].name, b->n_rows, tn_status_name(st));
-  qsort(took, n, sizeof *took, by_size);
+  qsort(o->took[k], n_passes, sizeof *o->took[k], by_size);
+  double median = o->took[k][n_passes / 2];
   tn_bench_op f = {.name = o->kinds[k].name,
                    .n_records = o->kinds[k].n,
                    .rows = b->n_rows,
                    .depth = o->depth,
-                   .seconds = took[n / 2] > least ? took[n / 2] : least,
+                   .seconds = median > 1e-9 ? median : 1e-9,
                    .cost = cost_of(o, k, b)};
-  *on = o->args->figure(o->args->ctx, &f);
-  return TN_OK;
+  return o->args->figure(o->args->ctx, &f);
 }
 
 /* Every kind with so many rows at the depth at hand; kinds that do not depend on the depth at the first one only. */
 static tn_status figures(ops *o, uint32_t rows, bool first_depth, bool *on, tn_err *err)
 {
-  uint64_t id = 0;
+  uint64_t id = 0, start = tn_now_ns(), most = (uint64_t)(o->args->seconds * 1e9);
+  uint32_t n = 0;
   tn_batch *b = NULL;
   tn_status st = make_batch(o, rows, rows <= OUT_ROWS && rows <= o->e->max_out ? rows : 1, &id, &b, err);
+  for (; st == TN_OK && n < MAX_PASSES && (n < MIN_PASSES || tn_now_ns() - start < most); n++) {
+    st = one_pass(o, n, b);
+    if (st != TN_OK) tn_fail(err, st, "%u rows at depth %lld: %s", rows, (long long)o->depth, tn_status_name(st));
+  }
   for (uint32_t k = 0; st == TN_OK && *on && k < o->n_kinds; k++) {
     const kind *at = &o->kinds[k];
-    if ((at->attend || first_depth) && (!at->head || b->n_out == rows)) st = figure(o, k, b, on, err);
+    if ((at->attend || first_depth) && (!at->head || b->n_out == rows)) *on = tell(o, k, n, b);
   }
   if (id) drop(o->e, id);
   return st;
@@ -233,15 +244,19 @@ static tn_status figures(ops *o, uint32_t rows, bool first_depth, bool *on, tn_e
 
 tn_status tn_bench_ops_run(tn_engine *e, const tn_bench_ops *args, tn_err *err)
 {
-  ops o = {.e = e, .args = args};
+  ops *o = tn_zalloc(1, sizeof *o);
+  if (!o) return tn_fail(err, TN_E_NOMEM, "no memory to time single records");
   bool on = true;
-  tn_status st = find_kinds(&o, &e->exec->ranks[0].built->program, err);
+  o->e = e;
+  o->args = args;
+  tn_status st = find_kinds(o, &e->exec->ranks[0].built->program, err);
   for (uint32_t d = 0; st == TN_OK && on && d < args->n_depths; d++) {
-    st = go_to(&o, args->depths[d], err);
+    st = go_to(o, args->depths[d], err);
     for (uint32_t r = 0; st == TN_OK && on && r < args->n_rows; r++)
-      if (args->rows[r] <= e->cfg.max_rows) st = figures(&o, args->rows[r], d == 0, &on, err);
+      if (args->rows[r] <= e->cfg.max_rows) st = figures(o, args->rows[r], d == 0, &on, err);
   }
-  free(o.ranges);
-  free(o.text);
+  free(o->ranges);
+  free(o->text);
+  free(o);
   return st;
 }

@@ -1,9 +1,9 @@
 /* bench_ops: single kinds of records of a model's program, timed against their bound, through the engine's own backend.
  *
  * A kind is every LINEAR of the layers with the same name (those that read the same input together:
- * "attn_q+attn_k+attn_v"), the head, every ATTEND, and "step", the whole program. One pass runs all records of a kind,
- * layer after layer, so that weights come from memory as they do in a step; the median of many passes counts. A range
- * of records that a backend has fused with its neighbours runs as the backend runs such ranges.
+ * "attn_q+attn_k+attn_v"), the head, every ATTEND, and "step", the whole program. One pass runs the program piece by
+ * piece and adds up what the records of each kind take, so that each finds the caches as in a step; the median of many
+ * passes counts. A range of records that a backend has fused with its neighbours runs as the backend runs such ranges.
  *
  * Thread rule: the engine thread, nothing queued. */
 #ifndef TN_CORE_MEASURE_BENCH_OPS_H
@@ -25,7 +25,7 @@ typedef struct tn_bench_ops {
   uint32_t n_rows;
   const int64_t *depths; /* [n_depths] for ATTEND and "step"; each >= 1 */
   uint32_t n_depths;
-  double seconds;                                 /* that one figure may take, about */
+  double seconds; /* that the figures of one number of rows at one depth may take, about */
   bool (*figure)(void *ctx, const tn_bench_op *); /* false ends early */
   void *ctx;
 } tn_bench_ops;
