@@ -40,6 +40,8 @@ tn_compose_model tn_compose_model_of(const tn_model *m)
   tn_compose_model out = {.shape = &m->shape, .rope_scaling = ""};
   for (uint32_t i = 0; i < m->shape.n_classes && !*out.rope_scaling; i++)
     if (m->rope[i].scaling) out.rope_scaling = m->rope[i].scaling;
+  for (uint32_t i = 0; i < m->shape.n_classes; i++)
+    if (out.n_ctx_orig == 0 || m->rope[i].n_ctx_orig < out.n_ctx_orig) out.n_ctx_orig = m->rope[i].n_ctx_orig;
   tn_gguf_identity(m->gguf, out.identity);
   return out;
 }

@@ -8,7 +8,8 @@
  *   tn_config -> tn_compose_host -> (the caller opens the model) -> tn_compose -> tn_composition
  *
  * Conventions: a memory plugin's option `page_tokens` and a parallel plugin's option `world` are read by the host into
- * tn_plan. With no `position` key, models.ini in the folder of configurations maps the model's rope scaling to a plugin.
+ * tn_plan, and an option `factor` of a position plugin that provides rope.stretch/1 as the stretch of the trained context
+ * (0: the model file's). With no `position` key, models.ini in the folder of configurations maps the model's rope scaling to a plugin.
  *
  * Thread rule: one thread composes (the loader's rule); then any thread may read. */
 #ifndef TN_CORE_COMPOSE_COMPOSE_H
@@ -51,6 +52,7 @@ typedef struct tn_host_options { /* [engine] and [model] */
 typedef struct tn_compose_model { /* what composing takes from a model file */
   const tn_model_shape *shape;
   const char *rope_scaling; /* the file's word, "" for none */
+  int64_t n_ctx_orig;       /* context before that scaling; 0: as shape->n_ctx_train */
   uint8_t identity[32];     /* tn_gguf_identity */
 } tn_compose_model;
 

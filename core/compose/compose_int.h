@@ -64,6 +64,9 @@ tn_status tn_refuse(const tn_stack *s, const tn_clash *clash, tn_err *err);
 /* "engine.verify = greedy". */
 void tn_option_words(const tn_stack *s, uint32_t option, int64_t value, char *buf, size_t n);
 
+/* "eviction.h2o.", and for the slot whose plugins fill several keys "quantizer.int8@kv.": what goes before an option. */
+void tn_option_prefix(const tn_choice *p, char *buf, size_t n);
+
 /* Is the part one of several attention parts? "0-3", "4-". */
 bool tn_is_range(const tn_choice *p);
 void tn_range_words(const tn_choice *p, char out[32]);
@@ -73,6 +76,9 @@ void tn_range_words(const tn_choice *p, char out[32]);
 tn_status tn_choice_open(const tn_stack *s, const tn_compose_key *key, tn_str name, const char *where, tn_choice *out,
                          tn_err *err);
 void tn_choice_close(tn_choice *p);
+/* Are keys and values right in a section that no part of the composition reads? TN_OK, too, for a plugin that cannot be
+ * opened. section: as in the configuration, with its @key. */
+tn_status tn_section_check(const tn_stack *s, const tn_config_entry *e, tn_str name, tn_err *err);
 /* All parts that the config names, into c->stack. On failure those made so far are there. */
 tn_status tn_parts_read(tn_composition *c, tn_err *err);
 
@@ -93,6 +99,12 @@ typedef struct tn_warnings {
   size_t n;
 } tn_warnings;
 tn_status tn_warnings_find(const tn_composition *c, tn_warnings *out, tn_err *err);
+/* Takes over text; NULL: no memory. */
+tn_status tn_warnings_add(tn_warnings *w, char *text, tn_err *err);
+
+/* context.c: warns of a context that is longer than the model was trained for, where nothing in the composition makes up
+ * for it, and names a change that does. */
+tn_status tn_context_check(const tn_composition *c, tn_warnings *out, tn_err *err);
 
 struct tn_composition {
   tn_host_options host;

@@ -47,6 +47,12 @@ static tn_status add_options(tn_facts *f, const tn_options *o, const char *prefi
   return st;
 }
 
+void tn_option_prefix(const tn_choice *p, char *buf, size_t n)
+{
+  bool several = p->slot == TN_SLOT_QUANTIZER;
+  snprintf(buf, n, "%s.%s%s%s.", tn_slot_name(p->slot), p->desc->name, several ? "@" : "", several ? p->key : "");
+}
+
 static tn_status add_part(tn_facts *f, const tn_choice *p, uint32_t index)
 {
   char range[32], prefix[128];
@@ -55,9 +61,7 @@ static tn_status add_part(tn_facts *f, const tn_choice *p, uint32_t index)
   fact.name = tn_is_range(p) ? tn_asprintf(TN_KEY_ATTENTION_LAYERS " %s", range) : tn_strdup(p->key);
   tn_status st = add(f, fact);
   if (st) return st;
-  bool several = p->slot == TN_SLOT_QUANTIZER; /* its plugins fill several keys */
-  snprintf(prefix, sizeof prefix, "%s.%s%s%s.", tn_slot_name(p->slot), p->desc->name, several ? "@" : "",
-           several ? p->key : "");
+  tn_option_prefix(p, prefix, sizeof prefix);
   return add_options(f, &p->options, prefix, index);
 }
 

@@ -72,6 +72,20 @@ tn_status tn_choice_open(const tn_stack *s, const tn_compose_key *key, tn_str na
   return tn_options_read(s->config, &want, &out->options, err);
 }
 
+tn_status tn_section_check(const tn_stack *s, const tn_config_entry *e, tn_str name, tn_err *err)
+{
+  char word[TN_INI_MAX_NAME + 1], section[SECTION_MAX];
+  const tn_plugin *plugin;
+  if (name.n >= sizeof word) return TN_OK;
+  snprintf(word, sizeof word, "%.*s", (int)name.n, name.p);
+  snprintf(section, sizeof section, "%s.%s", tn_slot_name(e->slot), word);
+  pins p = {pin(s->config, section, e->section, "path"), pin(s->config, section, e->section, "sha256"),
+            pin(s->config, section, e->section, "min")};
+  if (open_plugin(s, e->slot, word, &p, &plugin, NULL)) return TN_OK;
+  tn_options_want want = {.section = e->section, .params = plugin->desc->params, .plugin = true};
+  return tn_options_check(s->config, &want, err);
+}
+
 void tn_choice_close(tn_choice *p) { tn_options_free(&p->options); }
 
 static tn_status add(tn_stack *s, const tn_compose_key *key, tn_str name, const char *where, tn_err *err)

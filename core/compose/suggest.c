@@ -4,17 +4,19 @@
 #include <string.h>
 
 #include "compose/compose_int.h"
+#include "config/param.h"
 
-enum { MAX_CHANGES = 64, MAX_TRIES = 3000, MAX_STEPS = 3 };
+enum { MAX_CHANGES = 64, MAX_TRIES = 3000, MAX_STEPS = 3, MAX_AWAY = 256 };
 
-/* Kinds in the order in which they are tried: the mechanism below a technique, an option of the host, a technique left
- * out, another one in its place, one more. */
-enum { SWAP_MECHANISM = 1, SET_OPTION = 2, DROP = 3, SWAP = 4, ADD = 5 };
+/* Kinds in the order in which they are tried: the mechanism below a technique, an option of the host, one of the plugin
+ * that refuses, a technique left out, another one in its place, one more. */
+enum { SWAP_MECHANISM = 1, SET_OPTION = 2, SET_VALUE = 3, DROP = 4, SWAP = 5, ADD = 6 };
 
 typedef struct change {
   uint32_t kind;
-  uint32_t index; /* SWAP*, DROP: part; SET_OPTION: option */
-  int64_t value;  /* SET_OPTION */
+  uint32_t index;  /* SWAP*, DROP, SET_VALUE: part; SET_OPTION: option */
+  uint32_t option; /* SET_VALUE: of the part */
+  int64_t value;   /* SET_* */
   const tn_compose_key *key;
   char name[32];
 } change;
@@ -69,6 +71,70 @@ static void push_side(const tn_stack *s, changes *list, tn_side side)
   }
 }
 
+/* The values of a part with another one in place of one; strings and lists are still the part's. free(); NULL: no memory. */
+static tn_value *with_value(const tn_choice *p, uint32_t option, int64_t value)
+{
+  tn_value *v = malloc((p->options.n + 1) * sizeof *v);
+  if (!v) return NULL;
+  memcpy(v, p->options.values, p->options.n * sizeof *v);
+  v[option].v.i = value;
+  return v;
+}
+
+/* Does part i accept the composition with this value of an option? */
+static bool accepts(tn_stack *copy, uint32_t i, uint32_t option, int64_t value)
+{
+  tn_choice *p = &copy->part[i];
+  tn_value *was = p->options.values, *now = with_value(p, option, value);
+  if (!now) return false;
+  tn_plan_store store;
+  tn_err err = tn_err_init();
+  p->options.values = now;
+  tn_plan_fill(copy, &store);
+  bool ok = p->desc->validate(&store.plan, now, &err) == TN_OK;
+  p->options.values = was;
+  free(now);
+  return ok;
+}
+
+/* What a whole number, a choice or a switch may be; false for other types. */
+static bool limits(const tn_param *p, int64_t *lo, int64_t *hi)
+{
+  *lo = p->type == TN_T_I64 ? p->imin : 0;
+  *hi = p->type == TN_T_I64 ? p->imax : p->type == TN_T_BOOL ? 1 : (int64_t)p->n_choices - 1;
+  return p->type == TN_T_I64 || p->type == TN_T_ENUM || p->type == TN_T_BOOL;
+}
+
+/* For each option of the part that refuses: the nearest value with which it does not. */
+static void push_values(const tn_stack *s, changes *list, const tn_clash *clash)
+{
+  const tn_choice *p = &s->part[clash->a.index];
+  tn_stack *copy = clash->kind == TN_CLASH_VALIDATE ? malloc(sizeof *copy) : NULL;
+  if (!copy) return;
+  *copy = *s;
+  for (uint32_t i = 0; i < p->options.n; i++) {
+    int64_t lo, hi, now = p->options.values[i].v.i;
+    if (!limits(p->options.params[i], &lo, &hi)) continue;
+    bool found = false;
+    for (int64_t d = 1; d <= MAX_AWAY && !found; d++)
+      for (int sign = 1; sign >= -1 && !found; sign -= 2) {
+        if (sign > 0 ? d > hi - now : d > now - lo) continue;
+        found = accepts(copy, clash->a.index, i, now + sign * d);
+        if (found)
+          push(list, (change){.kind = SET_VALUE, .index = clash->a.index, .option = i, .value = now + sign * d});
+      }
+  }
+  free(copy);
+}
+
+/* Both ends of a clash. */
+static void push_clash(const tn_stack *s, changes *list, const tn_clash *clash)
+{
+  push_side(s, list, clash->b);
+  push_side(s, list, clash->a);
+  push_values(s, list, clash);
+}
+
 /* Makes a change on s. *opened: the index of a part whose options are to be closed, or UINT32_MAX. */
 static bool apply(tn_stack *s, const change *c, uint32_t *opened)
 {
@@ -76,6 +142,11 @@ static bool apply(tn_stack *s, const change *c, uint32_t *opened)
   if (c->kind == SET_OPTION) {
     s->set[c->index] = c->value;
     return true;
+  }
+  if (c->kind == SET_VALUE) {
+    tn_value *values = with_value(&s->part[c->index], c->option, c->value);
+    if (values) s->part[c->index].options.values = values;
+    return values != NULL;
   }
   if (c->kind == DROP) {
     memmove(&s->part[c->index], &s->part[c->index + 1], (s->n - c->index - 1) * sizeof s->part[0]);
@@ -112,9 +183,24 @@ static void layer_words(const tn_stack *s, const change *c, char *buf, size_t n)
   }
 }
 
+/* "parallel.tensor.world = 3" */
+static void value_words(const tn_stack *s, const change *c, char *buf, size_t n)
+{
+  const tn_choice *p = &s->part[c->index];
+  char prefix[128];
+  tn_option_prefix(p, prefix, sizeof prefix);
+  tn_value v = p->options.values[c->option];
+  v.v.i = c->value;
+  char *text = tn_param_render(p->options.params[c->option], &v);
+  snprintf(buf, n, "%s%s = %s", prefix, p->options.params[c->option]->key, text ? text : "?");
+  free(text);
+}
+
 static void words(const tn_stack *s, const change *c, char *buf, size_t n)
 {
-  if (c->kind == SET_OPTION)
+  if (c->kind == SET_VALUE)
+    value_words(s, c, buf, n);
+  else if (c->kind == SET_OPTION)
     tn_option_words(s, c->index, c->value, buf, n);
   else if (c->kind == DROP)
     snprintf(buf, n, "no %s", c->key->key);
@@ -151,6 +237,7 @@ static bool look_at(search *h, tn_stack *copy, const tn_stack *s, const change *
     snprintf(h->buf, h->n, "%s%s%s", here, *rest ? " and " : "", rest);
   }
   if (opened != UINT32_MAX) tn_choice_close(&copy->part[opened]);
+  if (c->kind == SET_VALUE) free(copy->part[c->index].options.values);
   return ok;
 }
 
@@ -160,8 +247,7 @@ static bool look(search *h, const tn_stack *s, const tn_clash *clash, uint32_t s
   tn_stack *copy = malloc(sizeof *copy);
   bool ok = false;
   if (list && copy) {
-    push_side(s, list, clash->b);
-    push_side(s, list, clash->a);
+    push_clash(s, list, clash);
     for (size_t i = 0; i < list->n && !ok && h->tries < MAX_TRIES; i++, h->tries++)
       ok = look_at(h, copy, s, &list->at[i], steps);
   }
@@ -196,8 +282,7 @@ void tn_suggest(const tn_stack *s, const tn_clash *clash, char *buf, size_t n)
   search h = {.buf = buf, .n = n};
   bool ok = false;
   if (list && copy) {
-    push_side(s, list, clash->b);
-    push_side(s, list, clash->a);
+    push_clash(s, list, clash);
     ok = single(s, list, copy, buf, n);
     for (uint32_t steps = 2; steps <= MAX_STEPS && !ok; steps++) ok = look(&h, s, clash, steps);
   }

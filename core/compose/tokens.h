@@ -36,4 +36,8 @@ bool tn_token_in(const char *const *list, const char *token);
 #define TN_TOKEN_ENTRIES "kv.entries/1"
 #define TN_TOKEN_STATE "attn.state/1"
 
+/* Tokens that tell whether a context may be longer than the trained one (context.c). */
+#define TN_TOKEN_STRETCH "rope.stretch/1"
+#define TN_TOKEN_RENUMBER "rope.renumber/1"
+
 #endif

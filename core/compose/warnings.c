@@ -7,7 +7,7 @@
 #include "config/ini.h"
 #include "loader/slot.h"
 
-static tn_status add(tn_warnings *w, char *text, tn_err *err)
+tn_status tn_warnings_add(tn_warnings *w, char *text, tn_err *err)
 {
   char **at = text ? realloc(w->at, (w->n + 1) * sizeof *at) : NULL;
   if (!at) {
@@ -24,10 +24,9 @@ static tn_status deprecated(const tn_options *o, tn_warnings *w, tn_err *err)
   for (uint32_t i = 0; i < o->n; i++) {
     const tn_config_entry *e = o->from[i];
     if (!e || !(o->params[i]->flags & TN_P_DEPRECATED)) continue;
-    tn_status st = add(w,
-                       tn_asprintf("%s: [%s] %s is deprecated: %s", e->where, e->section, e->key,
-                                   o->params[i]->help ? o->params[i]->help : ""),
-                       err);
+    char *text = tn_asprintf("%s: [%s] %s is deprecated: %s", e->where, e->section, e->key,
+                             o->params[i]->help ? o->params[i]->help : "");
+    tn_status st = tn_warnings_add(w, text, err);
     if (st) return st;
   }
   return TN_OK;
@@ -44,14 +43,32 @@ static bool is_read(const tn_stack *s, const tn_config_entry *e, tn_str name, tn
   return false;
 }
 
+/* Why nothing reads the section of a plugin: "int8 fills kv, not weights", "int8 is not in the composition". */
+static void unread_words(const tn_stack *s, uint32_t slot, const char *word, tn_str key, char *buf, size_t n)
+{
+  size_t at = 0;
+  char keys[128] = "";
+  for (uint32_t i = 0; i < s->n && at < sizeof keys; i++) {
+    const tn_choice *p = &s->part[i];
+    if (p->slot != slot || strcmp(p->desc->name, word) != 0) continue;
+    at += (size_t)snprintf(keys + at, sizeof keys - at, "%s%s", at ? " and " : "", p->key);
+  }
+  if (at)
+    snprintf(buf, n, "%s fills %s, not %.*s", word, keys, (int)key.n, key.p);
+  else
+    snprintf(buf, n, "%s is not in the composition", word);
+}
+
 /* A section whose plugin does not exist is a slip of the pen in the user's own file, and a matter of what is installed in
- * an included one. */
-static tn_status unread(const tn_stack *s, const tn_config_entry *e, tn_str name, tn_warnings *w, tn_err *err)
+ * an included one. Where the
+ * plugin is known, what the section says has to be right although nothing reads it. */
+static tn_status unread(const tn_stack *s, const tn_config_entry *e, tn_str name, tn_str key, tn_warnings *w,
+                        tn_err *err)
 {
   tn_names names;
   tn_status st = s->catalog->names(s->catalog->ctx, e->slot, &names, err);
   if (st) return st;
-  char word[TN_INI_MAX_NAME + 1];
+  char word[TN_INI_MAX_NAME + 1], why[512];
   snprintf(word, sizeof word, "%.*s", (int)name.n, name.p);
   const char *slot = tn_slot_name(e->slot);
   bool known = tn_names_has(&names, word);
@@ -59,8 +76,11 @@ static tn_status unread(const tn_stack *s, const tn_config_entry *e, tn_str name
   if (!known && e->depth == 0) {
     st = tn_fail(err, TN_E_ARG, "%s: [%s]: there is no plugin '%s' of slot %s%s%s%s", e->where, e->section, word, slot,
                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-  } else if (e->depth == 0 || (!known && near)) {
-    st = add(w, tn_asprintf("%s: [%s] has no effect: %s is not in the composition", e->where, e->section, word), err);
+  } else {
+    unread_words(s, e->slot, word, key, why, sizeof why);
+    if (known) st = tn_section_check(s, e, name, err);
+    if (!st && (e->depth == 0 || (!known && near)))
+      st = tn_warnings_add(w, tn_asprintf("%s: [%s] has no effect: %s", e->where, e->section, why), err);
   }
   tn_names_free(&names);
   return st;
@@ -83,11 +103,12 @@ tn_status tn_warnings_find(const tn_composition *c, tn_warnings *out, tn_err *er
   const tn_config_entry *e;
   tn_status st = deprecated(&c->host.engine, out, err);
   for (uint32_t i = 0; i < s->n && !st; i++) st = deprecated(&s->part[i].options, out, err);
+  if (!st) st = tn_context_check(c, out, err);
   for (size_t i = 0; !st && (e = tn_config_at(s->config, i)); i++) {
     tn_str name, key;
     if (e->kind != TN_SECTION_PLUGIN) continue;
     tn_section_plugin(e->section, &name, &key);
-    if (!is_read(s, e, name, key) && !repeated(s->config, i)) st = unread(s, e, name, out, err);
+    if (!is_read(s, e, name, key) && !repeated(s->config, i)) st = unread(s, e, name, key, out, err);
   }
   return st;
 }

@@ -157,12 +157,20 @@ tn_status tn_config_set(tn_config *c, const char *assignment, tn_err *err)
 {
   if (tn_utf8_valid(assignment, strlen(assignment)) < strlen(assignment))
     return tn_fail(err, TN_E_ARG, "--set: the argument is not UTF-8");
-  const char *eq = strchr(assignment, '=');
-  if (!eq) return tn_fail(err, TN_E_ARG, "--set %.200s: " SET_FORM, assignment);
-  char *name = trimmed(assignment, (size_t)(eq - assignment)), *value = trimmed(eq + 1, strlen(eq + 1));
   char *where = tn_asprintf("--set %.200s", assignment);
+  if (!where) return tn_fail(err, TN_E_NOMEM, "no memory for the configuration");
+  tn_status st = tn_config_set_from(c, assignment, where, err);
+  free(where);
+  return st;
+}
+
+tn_status tn_config_set_from(tn_config *c, const char *assignment, const char *where, tn_err *err)
+{
+  const char *eq = strchr(assignment, '=');
+  if (!eq) return tn_fail(err, TN_E_ARG, "%s: " SET_FORM, where);
+  char *name = trimmed(assignment, (size_t)(eq - assignment)), *value = trimmed(eq + 1, strlen(eq + 1));
   tn_status st;
-  if (name && value && where) {
+  if (name && value) {
     st = add_set(c, name, value, where, err);
     if (st) tn_err_prefix(err, "%s", where);
   } else {
@@ -170,7 +178,6 @@ tn_status tn_config_set(tn_config *c, const char *assignment, tn_err *err)
   }
   free(name);
   free(value);
-  free(where);
   return st;
 }
 

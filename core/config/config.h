@@ -21,7 +21,7 @@ typedef struct tn_config tn_config;
 
 typedef struct tn_config_entry {
   const char *section, *key, *value;
-  const char *where; /* "conf/a.ini:12" or "--set engine.threads=2" */
+  const char *where; /* "conf/a.ini:12", "--set engine.threads=2" or "-t 2" */
   const char *dir;   /* folder that a relative path in value starts from; NULL: the working directory */
   uint32_t kind;     /* TN_SECTION_* */
   uint32_t slot;     /* of a plugin's section */
@@ -51,6 +51,9 @@ tn_status tn_config_load_text(tn_config *c, const char *name, const char *text, 
 
 /* One --set: "section.key=value", as in "compose.draft=ngram", "engine.threads=2", "quantizer.int8@kv.group=64". */
 tn_status tn_config_set(tn_config *c, const char *assignment, tn_err *err);
+
+/* The same for an option of the command line that stands for a --set: where is what the user wrote, "-c 4096". */
+tn_status tn_config_set_from(tn_config *c, const char *assignment, const char *where, tn_err *err);
 
 /* The entry in force for a key of a section: the last one, unless it is empty. NULL: none. Borrowed. */
 const tn_config_entry *tn_config_get(const tn_config *c, const char *section, const char *key);

@@ -23,6 +23,13 @@ void tn_options_free(tn_options *o)
   *o = (tn_options){0};
 }
 
+static const tn_param *find_param(const tn_options *o, const char *key)
+{
+  for (uint32_t i = 0; i < o->n; i++)
+    if (!strcmp(o->params[i]->key, key)) return o->params[i];
+  return NULL;
+}
+
 const tn_value *tn_options_find(const tn_options *o, const char *key)
 {
   for (uint32_t i = 0; i < o->n; i++)
@@ -80,6 +87,26 @@ static tn_status read_one(const tn_config *c, const tn_options_want *w, tn_optio
   if (st && e) tn_err_prefix(err, "%s: [%s]", e->where, e->section);
   if (st && !e) tn_err_prefix(err, "[%s]", w->section);
   return st;
+}
+
+tn_status tn_options_check(const tn_config *c, const tn_options_want *w, tn_err *err)
+{
+  tn_options o = {.params = w->params};
+  const tn_config_entry *e;
+  while (w->params && w->params[o.n]) o.n++;
+  for (size_t i = 0; (e = tn_config_at(c, i)); i++) {
+    if (strcmp(e->section, w->section) != 0 || (w->plugin && tn_option_reserved(e->key))) continue;
+    const tn_param *p = find_param(&o, e->key);
+    if (!p) return unknown(w, &o, e, err);
+    tn_value v;
+    tn_status st = *e->value ? tn_param_parse(p, e->value, e->dir, &v, err) : TN_OK;
+    if (st) {
+      tn_err_prefix(err, "%s: [%s]", e->where, e->section);
+      return st;
+    }
+    if (*e->value) tn_value_free(&v);
+  }
+  return TN_OK;
 }
 
 tn_status tn_options_read(const tn_config *c, const tn_options_want *w, tn_options *out, tn_err *err)

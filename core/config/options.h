@@ -25,6 +25,10 @@ typedef struct tn_options_want {
 tn_status tn_options_read(const tn_config *c, const tn_options_want *want, tn_options *out, tn_err *err);
 void tn_options_free(tn_options *o);
 
+/* The same complaints about keys and values that are set in the section called w->section alone, and none about what is
+ * missing: for a section whose plugin is not in use. */
+tn_status tn_options_check(const tn_config *c, const tn_options_want *w, tn_err *err);
+
 /* The value of the option with this key, or NULL. */
 const tn_value *tn_options_find(const tn_options *o, const char *key);
 

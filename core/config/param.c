@@ -10,12 +10,19 @@
 
 static const char *const bool_words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
 
+/* Is it a number? Another one is no more likely to be meant for looking alike. */
+static bool is_number(const char *text)
+{
+  double x;
+  return tn_text_f64(text, strlen(text), &x);
+}
+
 /* "key = text: want ...", with the nearest of words where there is one. */
 static tn_status bad(const tn_param *p, const char *text, const char *const *words, size_t n, tn_err *err)
 {
   int shown = (int)tn_utf8_valid(text, strnlen(text, 60));
   char *range = tn_param_range(p);
-  const char *near = words ? tn_nearest(text, words, n) : NULL;
+  const char *near = words && !is_number(text) ? tn_nearest(text, words, n) : NULL;
   if (near)
     tn_fail(err, TN_E_ARG, "%s = %.*s: did you mean '%s'? Want %s", p->key, shown, text, near, range ? range : "");
   else

@@ -92,6 +92,7 @@ static const tn_param p_ctx = {.struct_size = sizeof p_ctx,
 static const tn_param *const params[] = {&p_factor, &p_ctx, &p_fast, &p_slow, &p_attn, NULL};
 static const tn_position_v1 vtable = {.struct_size = sizeof vtable, .table = table};
 
+static const char *const provides[] = {"rope.stretch/1", NULL};
 static const char *const counters[] = {"tables", NULL};
 
 static const tn_desc desc = {.struct_size = sizeof desc,
@@ -102,6 +103,7 @@ static const tn_desc desc = {.struct_size = sizeof desc,
                              .name = "yarn",
                              .version = "1.0.0",
                              .summary = "rotary positions stretched by parts (YaRN)",
+                             .provides = provides,
                              .params = params,
                              .counters = counters,
                              .create = create,

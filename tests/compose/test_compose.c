@@ -178,6 +178,88 @@ Test(compose, warnings)
   cr_assert(zero(ptr, (void *)tn_composition_warning(w.c, 3)));
 }
 
+Test(compose, section_under_a_key_that_another_plugin_fills)
+{
+  open_text("[compose]\nkv = q8\n[quantizer.q8@weights]\ngroup = 16\n", NULL);
+  cr_assert(w.c != NULL, "%s", w.err.msg);
+  cr_assert(eq(str, (char *)tn_composition_warning(w.c, 0),
+               "a.ini:4: [quantizer.q8@weights] has no effect: q8 fills kv, not weights"));
+  composed_free(&w);
+  open_text("[compose]\nkv = q8\n[quantizer.q8@kv]\ngroup = 16\n[quantizer.q8]\nmode = odd\n", NULL);
+  cr_assert(zero(ptr, (void *)tn_composition_warning(w.c, 0)));
+}
+
+/* Nothing reads the section, but the plugin's table tells whether its keys are right. */
+static char *message(const char *text);
+Test(compose, section_of_a_plugin_that_is_not_in_use)
+{
+  cr_assert(eq(str, message("[eviction.last]\nspam = 3\n"),
+               "a.ini:2: [eviction.last] has no option 'spam'; did you mean 'span'?"));
+  composed_free(&w);
+  cr_assert(eq(str, message("[eviction.last]\nspan = 0\n"),
+               "a.ini:2: [eviction.last]: span = 0: want a whole number from 1 to 4096"));
+  composed_free(&w);
+  cr_assert(eq(str, message("[compose]\nkv = q8\n[quantizer.q8@weights]\ngruop = 16\n"),
+               "a.ini:4: [quantizer.q8@weights] has no option 'gruop'; did you mean 'group'?"));
+  composed_free(&w);
+  cr_assert(eq(str, message("[eviction.last]\nspan =\npath = x.so\n"), "works"));
+}
+
+/* ---- a context longer than the trained one; small_model was trained for 2048 tokens */
+
+static const char *context_warning(const char *text, const char *const *sets, int64_t orig)
+{
+  tn_compose_model m = small_model("");
+  m.n_ctx_orig = orig;
+  composed_free(&w);
+  w = (composed){0};
+  composed_open(&w, text, true, sets, &m);
+  cr_assert(w.c != NULL, "%s", w.err.msg);
+  const char *first = tn_composition_warning(w.c, 0);
+  return first ? first : "";
+}
+
+Test(compose, context_beyond_the_trained_one)
+{
+#define BEYOND(ctx, where) \
+  "engine.ctx = " ctx " (" where "): the model was trained for 2048 tokens; beyond them its answers get worse; "
+  cr_assert(eq(str, (char *)context_warning("[engine]\nctx = 2048\n", NULL, 0), ""));
+  cr_assert(eq(str, (char *)context_warning("[engine]\nctx = 0\n", NULL, 0), ""));
+  cr_assert(eq(str, (char *)context_warning("[engine]\nctx = 2049\n", NULL, 0),
+               BEYOND("2049", "a.ini:2") "position = stretch with position.stretch.factor = 2 stretches positions that "
+                                         "far"));
+  const char *sets[] = {"engine.ctx=9000", NULL};
+  cr_assert(eq(str, (char *)context_warning("[compose]\nposition = stretch\n[position.stretch]\nfactor = 4\n", sets, 0),
+               BEYOND("9000", "--set engine.ctx=9000") "position.stretch.factor = 5 stretches positions that far"));
+}
+
+Test(compose, context_that_something_makes_up_for)
+{
+  cr_assert(eq(str,
+               (char *)context_warning("[engine]\nctx = 8192\n[compose]\nposition = stretch\n"
+                                       "[position.stretch]\nfactor = 4\n",
+                                       NULL, 2048),
+               ""));
+  cr_assert(ne(str,
+               (char *)context_warning("[engine]\nctx = 8192\n[compose]\nposition = stretch\n"
+                                       "[position.stretch]\nfactor = 4\n",
+                                       NULL, 1024),
+               ""),
+            "the factor is of the context before the file's own scaling");
+  cr_assert(eq(str, (char *)context_warning("[engine]\nctx = 8192\n[compose]\neviction = last\n", NULL, 0), ""));
+}
+
+Test(compose, context_that_no_plugin_could_stretch)
+{
+  tn_compose_model m = small_model("");
+  w = (composed){.mock = {.hide = "stretch"}};
+  composed_open(&w, "[engine]\nctx = 2049\n", true, NULL, &m);
+  cr_assert(w.c != NULL, "%s", w.err.msg);
+  cr_assert(
+      eq(str, (char *)tn_composition_warning(w.c, 0),
+         "engine.ctx = 2049 (a.ini:2): the model was trained for 2048 tokens; beyond them its answers get worse"));
+}
+
 static char *message(const char *text)
 {
   open_text(text, NULL);

@@ -135,8 +135,13 @@ Test(refuse, plugin_says_no)
 {
   tn_compose_model model = small_model("");
   cr_assert(eq(str, refusal_with("[compose]\nparallel = split\n", &model),
-               "parallel = split (a.ini:2) does not work: 2 ranks do not divide 3 KV heads; nearest working change: no "
-               "parallel"));
+               "parallel = split (a.ini:2) does not work: 2 ranks do not divide 3 KV heads; nearest working change: "
+               "parallel.split.world = 3, or no parallel"));
+  cr_assert(eq(str, refusal_with("[compose]\nparallel = split\ndraft = guess\n", &model),
+               "engine.verify = lossless (default) does not work with draft = guess (a.ini:3): verify = lossless needs "
+               "the law that each draft was drawn from (draft.lossless/1), which guess does not offer; nearest working "
+               "change: engine.verify = greedy and parallel.split.world = 3"),
+            "a value among several changes");
   cr_assert(eq(str, refusal_with("[compose]\nparallel = split\n[parallel.split]\nworld = 3\n", &model), "works"));
   cr_assert(eq(str, refusal("[compose]\nparallel = split\n"), "works"), "without a model nothing is known");
 }

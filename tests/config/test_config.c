@@ -162,6 +162,17 @@ Test(config, set_faults)
       eq(str, REFUSAL(((const char *[]){"engine.x=\xff", NULL}), {"a.ini", ""}), "--set: the argument is not UTF-8"));
 }
 
+Test(config, set_by_another_option)
+{
+  tn_config *c = tn_config_new(NULL, NULL);
+  err = tn_err_init();
+  cr_assert(zero(int, tn_config_set_from(c, "engine.ctx=4096", "-c 4096", &err)), "%s", err.msg);
+  cr_assert(eq(str, get(c, "engine", "ctx"), "4096 @ -c 4096"));
+  cr_assert(eq(int, tn_config_set_from(c, "engin.ctx=4096", "-c 4096", &err), TN_E_ARG));
+  cr_assert(eq(str, err.msg, "-c 4096: there is no section [engin]; did you mean [engine]?"));
+  tn_config_free(c);
+}
+
 Test(config, text_beside_files)
 {
   tn_config *c = tn_config_new(NULL, NULL);

@@ -108,6 +108,26 @@ Test(options, required_option_missing, .fini = done)
   cr_assert(eq(str, err.msg, "[quantizer.int8] need has to be set: a factor; want a number from 0 to 1"));
 }
 
+Test(options, check_of_a_section_alone)
+{
+  const char *text = "[quantizer.int8]\ngruop = 1\n[quantizer.int8@kv]\npath = x.so\nneed = 0.5\n";
+  err = tn_err_init();
+  cfg = tn_config_new(NULL, NULL);
+  cr_assert(zero(int, tn_config_load_text(cfg, "a.ini", text, strlen(text), &err)), "%s", err.msg);
+  tn_options_want want = {.section = "quantizer.int8@kv", .params = strict, .plugin = true};
+  cr_assert(zero(int, tn_options_check(cfg, &want, &err)), "%s", err.msg);
+  want.section = "quantizer.int8@weights";
+  cr_assert(zero(int, tn_options_check(cfg, &want, &err)), "what is missing is no fault: %s", err.msg);
+  want = (tn_options_want){.section = "quantizer.int8@kv", .params = table, .plugin = true};
+  cr_assert(eq(int, tn_options_check(cfg, &want, &err), TN_E_ARG));
+  cr_assert(
+      eq(str, err.msg, "a.ini:5: [quantizer.int8@kv] has no option 'need'; the first of its 2 options is 'group'"));
+  want.params = (const tn_param *const[]){&(tn_param){.type = TN_T_F64, .key = "need", .fmax = 0.25}, NULL};
+  cr_assert(eq(int, tn_options_check(cfg, &want, &err), TN_E_ARG));
+  cr_assert(eq(str, err.msg, "a.ini:5: [quantizer.int8@kv]: need = 0.5: want a number from 0 to 0.25"));
+  tn_config_free(cfg);
+}
+
 /* The host's own tables: every row has a default that parses, and the struct gets each value. */
 Test(options, host_tables)
 {

@@ -131,6 +131,10 @@ Test(param, choice_text_path)
   cr_assert(eq(str, trip(p, "naive"), "naive"));
   cr_assert(eq(str, trip(p, "niave"), "k = niave: did you mean 'naive'? Want one of tiled, naive"));
   cr_assert(eq(str, trip(p, ""), "k = : want one of tiled, naive"));
+  static const char *const sizes[] = {"16", "32", "64"};
+  const tn_param *q = row(ROW(ENUM, .choices = sizes, .n_choices = 3));
+  cr_assert(eq(str, trip(q, "17"), "k = 17: want one of 16, 32, 64"), "no number is nearer to what was meant");
+  p = row(ROW(ENUM, .choices = choices, .n_choices = 2));
   cr_assert(eq(str, trip(row(ROW(STR, .def = NULL)), "a b"), "a b"));
   p = row(ROW(PATH, .def = NULL));
   cr_assert(eq(str, trip_from(p, NULL, "m.gguf"), "m.gguf"));

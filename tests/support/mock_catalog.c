@@ -49,6 +49,13 @@ static const tn_param table = {.struct_size = sizeof(tn_param),
                                .help = "codebook",
                                .def = "",
                                .flags = TN_P_OUTPUT};
+static const tn_param factor = {.struct_size = sizeof(tn_param),
+                                .type = TN_T_F64,
+                                .key = "factor",
+                                .help = "stretch",
+                                .def = "0",
+                                .fmax = 100,
+                                .flags = TN_P_OUTPUT};
 static const tn_param world = INT("world", "2", 1, 16, 0);
 
 /* More ranks than heads per rank come out even is what tokens cannot say. */
@@ -99,7 +106,7 @@ static const tn_desc descs[] = {
     DESC(DRAFT, "guess", NONE, TOKENS("hidden.last/1"), NONE, .params = NULL),
     DESC(DRAFT, "alien", TOKENS("draft.lossless/1"), TOKENS("org.token/1"), NONE, .params = NULL),
     DESC(POSITION, "turn", NONE, NONE, NONE, .params = NULL),
-    DESC(POSITION, "stretch", NONE, NONE, NONE, .params = NULL),
+    DESC(POSITION, "stretch", TOKENS("rope.stretch/1"), NONE, NONE, .params = PARAMS(&factor)),
     DESC(SCHEDULER, "queue", NONE, NONE, NONE, .params = NULL),
     DESC(PARALLEL, "split", NONE, TOKENS("collective/1"), TOKENS("kv.history/1"), .params = PARAMS(&world),
          .validate = split_validate),

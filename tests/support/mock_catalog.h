@@ -7,7 +7,7 @@
  *   eviction    last    options first, span; needs kv.token_drop/1      heavy  needs attn.scores/1, kv.history/1
  *   quantizer   q8      options group, mode, table; weights and kv      wonly  weights only      odd   untrained weights
  *   draft       look    lossless    branch   lossless, branches    guess   not lossless    alien   needs org.token/1
- *   position    turn    stretch     scheduler   queue    parallel   split   option world; validate: divides the heads
+ *   position    turn    stretch   option factor; rope.stretch/1    scheduler   queue    parallel   split   option world; validate: divides the heads
  *   Every one is of version 1.0.0 and id org.mock.<name>; pages has a deprecated option old. */
 #ifndef TN_TESTS_MOCK_CATALOG_H
 #define TN_TESTS_MOCK_CATALOG_H
