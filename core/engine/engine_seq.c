@@ -152,17 +152,18 @@ static tn_status check_request(const tn_engine *e, const tn_request *r, int64_t 
     if (r->prompt[i] < 0 || (uint32_t)r->prompt[i] >= e->n_vocab)
       return tn_fail(err, TN_E_ARG, "prompt token %lld is %d: the vocabulary has %u", (long long)i, r->prompt[i],
                      e->n_vocab);
-  int64_t have = before + r->n_prompt, most = have + r->max_new;
-  if (most > e->cfg.ctx)
+  int64_t have = before + r->n_prompt;
+  uint64_t most = (uint64_t)have + (uint64_t)r->max_new; /* the sum of any two passes int64_t, not this */
+  if (most > (uint64_t)e->cfg.ctx)
     return tn_fail(err, TN_E_NEVER,
-                   "the request needs %lld tokens (%lld of prompt, %lld to generate), the context has %lld",
-                   (long long)most, (long long)have, (long long)r->max_new, (long long)e->cfg.ctx);
+                   "the request needs %llu tokens (%lld of prompt, %lld to generate), the context has %lld",
+                   (unsigned long long)most, (long long)have, (long long)r->max_new, (long long)e->cfg.ctx);
   if (e->draft.desc && e->cfg.verify == TN_VERIFY_GREEDY && r->sampling.temperature > 0)
     return tn_fail(
         err, TN_E_ARG,
         "temperature = %g with verify = greedy: drafted tokens can only be checked greedily; use verify = lossless",
         r->sampling.temperature);
-  tn_status st = tn_kv_could_hold(e->kv, most, err);
+  tn_status st = tn_kv_could_hold(e->kv, (int64_t)most, err);
   return st == TN_OK ? tn_sampling_check(&r->sampling, e->n_vocab, err) : st;
 }
 
