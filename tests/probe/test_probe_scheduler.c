@@ -84,6 +84,29 @@ PLANS(random_plans_rank_rope, "llama", "compose.eviction=probe", "eviction.probe
 PLANS(random_plans_demotion, "llama", "compose.eviction=probe", "eviction.probe.verdict=demote_even",
       "eviction.probe.gran=head", "compose.demote=int8")
 
+/* Too few pages for all: victim() is asked, and whatever it answers the output stays. */
+Test(probe_scheduler, victims)
+{
+  static const char *const choices[] = {"any", "blocked", "newest"};
+  static const char *const more[] = {"engine.kv_budget=100K", NULL};
+  probe_sets s;
+  sets_of(&s, NULL);
+  rig *plain = probe_open(rig_tiny("llama"), &s);
+  submit_all(plain);
+  rig_run(plain, 0);
+  for (int i = 0; i < 3; i++) {
+    char extra[64];
+    snprintf(extra, sizeof extra, "scheduler.probe.victims=%s", choices[i]);
+    rig *r = planned("llama", more, i, "either", extra);
+    probe_equal(choices[i], plain, r);
+    cr_assert_gt(record_of(r)->victims, 3);
+    cr_assert_eq(record_of(r)->bad, 0);
+    rig_close(r);
+  }
+  rig_close(plain);
+}
+
+
 /* ---------------------------------------------------------------- against the contract */
 
 /* Steps to the end; errors must name the plugin and say the words. Returns how many there were. */
