@@ -112,6 +112,7 @@ static void linear(const naive *x, uint32_t part, uint32_t layer, const double *
   const float *w = weight(x, tied ? TN_PART_TOKEN_EMBD : part, layer);
   int64_t n = tn_model_dim(x->m, tn_part(part)->n), k = tn_model_dim(x->m, tn_part(part)->k);
   const tn_gguf_tensor *bias = tn_model_bias(x->m, part, layer);
+  if (x->h.input) x->h.input(x->h.ctx, layer, part, x->n, in, k);
   for (int64_t o = 0; o < n; o++) {
     double sum = 0;
     for (int64_t i = 0; i < k; i++) sum += (double)w[o * k + i] * in[i];
@@ -194,6 +195,7 @@ static void attend(const naive *x, uint32_t layer, uint32_t q_head, const double
     if (score[j] > best) best = score[j];
   }
   for (int64_t j = 0; j <= i; j++) sum += score[j] > -INFINITY ? exp(score[j] - best) : 0;
+  if (x->h.lse) x->h.lse(x->h.ctx, layer, q_head, i, best + log(sum));
   memset(out, 0, dh * sizeof *out);
   for (int64_t j = 0; j <= i; j++) {
     if (!(score[j] > -INFINITY)) continue;

@@ -18,6 +18,8 @@ typedef struct
   bool raw; /* stored() gets keys before rotation */
   const tn_state_spec *(*state)(void *ctx, uint32_t layer, uint32_t head);
   void (*share)(void *ctx, uint32_t layer, uint32_t q_head, int64_t i, int64_t j, double p); /* softmax weights */
+  void (*lse)(void *ctx, uint32_t layer, uint32_t q_head, int64_t i, double lse); /* log of the sum of exp(score) */
+  void (*input)(void *ctx, uint32_t layer, uint32_t part, int64_t i, const double *row, int64_t k); /* of a linear */
   double (*frequency)(void *ctx, uint32_t cls, uint32_t pair);
 } naive_hooks;
 
