@@ -7,15 +7,25 @@
 #include <string.h>
 #include <time.h>
 
-/* Cuts s (NUL-terminated) back to the last whole UTF-8 character when vsnprintf filled the buffer. */
-static void cut_utf8(char *s)
+#include "utf8.h"
+
+/* Makes s (NUL-terminated) valid UTF-8: bytes that are no character (of a file name, or cut by a precision) become a
+ * question mark, the beginning of a character at the end goes. */
+static void mend_utf8(char *s)
 {
-  size_t n = strlen(s), i = n;
-  while (i > 0 && ((unsigned char)s[i - 1] & 0xC0u) == 0x80u) i--;
-  if (i == 0) return;
-  unsigned char lead = (unsigned char)s[i - 1];
-  size_t want = lead >= 0xF0u ? 4 : lead >= 0xE0u ? 3 : lead >= 0xC0u ? 2 : 1;
-  if (n - (i - 1) < want) s[i - 1] = '\0';
+  size_t n = strlen(s), to = 0;
+  for (size_t i = 0; i < n;) {
+    int len = tn_utf8_decode(s + i, n - i, NULL);
+    if (len > 0) {
+      memmove(s + to, s + i, (size_t)len);
+      to += (size_t)len;
+      i += (size_t)len;
+      continue;
+    }
+    if (len == TN_UTF8_INVALID) s[to++] = '?';
+    i += tn_utf8_bad(s + i, n - i);
+  }
+  s[to] = '\0';
 }
 
 tn_err tn_err_init(void)
@@ -33,7 +43,7 @@ tn_status tn_fail(tn_err *err, tn_status code, const char *fmt, ...)
   int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
   va_end(ap);
   if (n < 0) err->msg[0] = '\0';
-  if ((size_t)n >= sizeof err->msg) cut_utf8(err->msg);
+  mend_utf8(err->msg);
   return code;
 }
 

@@ -20,7 +20,8 @@ typedef struct tn_str {
 #define TN_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define TN_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
-/* Fills *err (which may be NULL) with code and text, cut at the last whole UTF-8 character that fits. Returns code. */
+/* Fills *err (which may be NULL) with code and text, cut at the last whole UTF-8 character that fits; bytes that are no
+ * character become question marks. Returns code. */
 tn_status tn_fail(tn_err *err, tn_status code, const char *fmt, ...) TN_PRINTF(3, 4);
 
 /* Puts "prefix: " before the text that err already carries (phase, plugin, file). err may be NULL. */
