@@ -14,7 +14,8 @@ static const tn_cli_option options[] = {
     {"n-gen", 'n', "N,...", "so many tokens generated; 0: none (default 128)"},
     {"pg", 0, "P,G", "a prompt of P tokens and G generated behind it; may be given several times (also -pg)"},
     {"n-depth", 'd', "N,...", "so many tokens in the cache beforehand (default 0)"},
-    {"batch", 'b', "N,...", "so many sequences together (default 1)"},
+    {"parallel", 0, "N,...", "so many sequences together (default 1; also -np)"},
+    {"batch-size", 'b', "N", "rows of one step; longer prompts are cut into such chunks (default 512)"},
     {"threads", 't', "N,...", "compute threads (default: as many CPUs as the process may use)"},
     {"repetitions", 'r', "N", "repetitions of each test (default 5)"},
     {"output", 'o', "FORMAT", "md (default), csv, json or jsonl"},
@@ -30,6 +31,7 @@ enum {
   O_GEN,
   O_PG,
   O_DEPTH,
+  O_PARALLEL,
   O_BATCH,
   O_THREADS,
   O_REPS,
@@ -45,12 +47,13 @@ static const tn_cli_usage usage = {
     .summary =
         "Tokens a second of a composed engine: every combination of the lists, each test a mean of -r repetitions.\n"
         "Tests are named as in llama-bench: pp512 takes a prompt, tg128 generates, tg64 @ d4096 generates behind\n"
-        "4096 cached tokens. Neither tokenization nor sampling is part of the time. With -b the figure is that of\n"
+        "4096 cached tokens. Neither tokenization nor sampling is part of the time. With --parallel the figure is that "
+        "of\n"
         "all sequences together. \"read %\" and \"int %\" are shares of what this machine reads from memory and of\n"
         "what the backend's inner loop computes at most, both measured in the same run.\n\n"
         "  tenon bench -m M.gguf\n"
         "  tenon bench -m M.gguf -p 0 -n 64 -d 0,4096 -t 1,2\n"
-        "  tenon bench -m M.gguf -p 0 -n 64 -d 64 -b 1,8,32 -o json\n"
+        "  tenon bench -m M.gguf -p 0 -n 64 -d 64 -np 1,8,32 -o json\n"
         "  tenon bench -m M.gguf --ops -d 512,4096",
     .options = options,
     .n_options = TN_ARRAY_LEN(options),
@@ -62,8 +65,9 @@ typedef struct list {
 } list;
 
 typedef struct bench_args {
+  tn_cli_args cli;
   tn_engine_args engine;
-  list prompts, gens, depths, batches, threads;
+  list prompts, gens, depths, parallel, threads;
   int64_t pairs[MAX_LIST][2];
   uint32_t n_pairs;
   int64_t reps;
@@ -74,14 +78,14 @@ typedef struct bench_args {
 /* ---------------------------------------------------------------- the command line */
 
 /* "512,128" behind what the list has. */
-static bool take_list(const char *option, const char *text, int64_t min, int64_t max, list *out)
+static bool take_list(const bench_args *a, const char *option, const char *text, int64_t min, int64_t max, list *out)
 {
   char item[32];
   for (const char *p = text;; p++) {
     size_t n = strcspn(p, ",");
-    if (out->n == MAX_LIST) return tn_cli_mistake(&usage, "--%s: more than %d numbers", option, MAX_LIST), false;
+    if (out->n == MAX_LIST) return tn_cli_mistake(&a->cli, "--%s: more than %d numbers", option, MAX_LIST), false;
     snprintf(item, sizeof item, "%.*s", (int)(n < sizeof item ? n : sizeof item), p);
-    if (!tn_cli_number(&usage, option, item, min, max, &out->at[out->n])) return false;
+    if (!tn_cli_number(&a->cli, option, item, min, max, &out->at[out->n])) return false;
     out->n++;
     p += n;
     if (*p == '\0') return true;
@@ -91,9 +95,9 @@ static bool take_list(const char *option, const char *text, int64_t min, int64_t
 static bool take_pair(bench_args *a, const char *text)
 {
   list two = {0};
-  if (a->n_pairs == MAX_LIST) return tn_cli_mistake(&usage, "--pg: more than %d pairs", MAX_LIST), false;
-  if (!take_list("pg", text, 1, MAX_DEPTH, &two)) return false;
-  if (two.n != 2) return tn_cli_mistake(&usage, "--pg=%s: want two numbers, prompt and generated", text), false;
+  if (a->n_pairs == MAX_LIST) return tn_cli_mistake(&a->cli, "--pg: more than %d pairs", MAX_LIST), false;
+  if (!take_list(a, "pg", text, 1, MAX_DEPTH, &two)) return false;
+  if (two.n != 2) return tn_cli_mistake(&a->cli, "--pg=%s: want two numbers, prompt and generated", text), false;
   a->pairs[a->n_pairs][0] = two.at[0];
   a->pairs[a->n_pairs++][1] = two.at[1];
   return true;
@@ -104,23 +108,32 @@ static bool take_format(bench_args *a, const char *text)
   static const char *const formats[] = {"md", "csv", "json", "jsonl"};
   for (uint32_t i = 0; i < TN_ARRAY_LEN(formats); i++)
     if (strcmp(text, formats[i]) == 0) return a->out.format = i, true;
-  return tn_cli_mistake(&usage, "--output=%s: want md, csv, json or jsonl", text), false;
+  return tn_cli_mistake(&a->cli, "--output=%s: want md, csv, json or jsonl", text), false;
+}
+
+static bool set_engine(tn_engine_args *e, const char *option, const char *key, int64_t value)
+{
+  char from[64];
+  snprintf(from, sizeof from, "%s %lld", option, (long long)value);
+  return tn_engine_args_set(e, from, key, value);
 }
 
 static bool take(bench_args *a, int i, const char *v)
 {
   const char *name = options[i].name;
+  int64_t n;
   switch (i) {
     case O_MODEL:
     case O_CONF:
-    case O_SET: return tn_engine_args_take(&a->engine, &usage, i, v);
-    case O_PROMPT: return take_list(name, v, 0, MAX_DEPTH, &a->prompts);
-    case O_GEN: return take_list(name, v, 0, MAX_DEPTH, &a->gens);
+    case O_SET: return tn_engine_args_take(&a->engine, i, v);
+    case O_PROMPT: return take_list(a, name, v, 0, MAX_DEPTH, &a->prompts);
+    case O_GEN: return take_list(a, name, v, 0, MAX_DEPTH, &a->gens);
     case O_PG: return take_pair(a, v);
-    case O_DEPTH: return take_list(name, v, 0, MAX_DEPTH, &a->depths);
-    case O_BATCH: return take_list(name, v, 1, 1024, &a->batches);
-    case O_THREADS: return take_list(name, v, 1, 256, &a->threads);
-    case O_REPS: return tn_cli_number(&usage, name, v, 1, MAX_REPS, &a->reps);
+    case O_DEPTH: return take_list(a, name, v, 0, MAX_DEPTH, &a->depths);
+    case O_PARALLEL: return take_list(a, name, v, 1, 1024, &a->parallel);
+    case O_BATCH: return tn_cli_number(&a->cli, name, v, 1, 65536, &n) && set_engine(&a->engine, "-b", "max_rows", n);
+    case O_THREADS: return take_list(a, name, v, 1, 256, &a->threads);
+    case O_REPS: return tn_cli_number(&a->cli, name, v, 1, MAX_REPS, &a->reps);
     case O_OUTPUT: return take_format(a, v);
     case O_COLD: a->warm_up = false; return true;
     case O_OPS: a->ops = true; return true;
@@ -133,25 +146,30 @@ static void preset(list *l, int64_t value)
   if (l->n == 0) l->at[l->n++] = value;
 }
 
+/* Two letters behind one dash, as llama.cpp spells them. */
+static const char *const spelled[][2] = {{"-pg", "--pg"}, {"-np", "--parallel"}};
+
 static int parse(bench_args *a, int argc, char **argv)
 {
-  tn_cli_args args;
+  tn_cli_args *args = &a->cli;
+  a->engine.cli = args;
   for (int i = 1; i < argc; i++)
-    if (strcmp(argv[i], "-pg") == 0) argv[i] = (char *)(uintptr_t) "--pg"; /* as llama-bench spells it */
-  tn_cli_begin(&args, &usage, argc, argv);
+    for (size_t k = 0; k < TN_ARRAY_LEN(spelled); k++)
+      if (strcmp(argv[i], spelled[k][0]) == 0) argv[i] = (char *)(uintptr_t)spelled[k][1];
+  tn_cli_begin(args, &usage, argc, argv);
   const char *v;
   int i;
-  while ((i = tn_cli_next(&args, &v)) >= 0)
+  while ((i = tn_cli_next(args, &v)) >= 0)
     if (!take(a, i, v)) return TN_EXIT_USAGE;
-  if (i == TN_CLI_STOP) return args.exit_code;
-  if (args.first_operand < argc)
-    return tn_cli_mistake(&usage, "'%s': bench takes options only", argv[args.first_operand]);
+  if (i == TN_CLI_STOP) return args->exit_code;
+  if (args->first_operand < argc)
+    return tn_cli_mistake(&a->cli, "'%s': bench takes options only", argv[args->first_operand]);
   if (a->n_pairs == 0 || a->prompts.n > 0) preset(&a->prompts, 512);
   if (a->n_pairs == 0 || a->gens.n > 0) preset(&a->gens, 128);
   preset(&a->depths, a->ops ? 512 : 0);
-  preset(&a->batches, 1);
+  preset(&a->parallel, 1);
   preset(&a->threads, 0);
-  for (uint32_t k = 0; k < a->batches.n; k++) a->out.seqs = a->out.seqs || a->batches.at[k] > 1;
+  for (uint32_t k = 0; k < a->parallel.n; k++) a->out.seqs = a->out.seqs || a->parallel.at[k] > 1;
   return -1;
 }
 
@@ -205,7 +223,7 @@ static int run_tests(run *r, uint32_t seqs)
       if (tn_cli_interrupted()) return 130;
       tn_bench_result result;
       tn_err err = tn_err_init();
-      if (tn_bench_run(r->bench, r->s->engine, &t, &result, &err) != TN_OK) return tn_cli_fail("bench", &err);
+      if (tn_bench_run(r->bench, r->s->engine, &t, &result, &err) != TN_OK) return tn_cli_fail(&r->a->cli, &err);
       code = tn_bench_out_test(r->out, r->s, &r->bounds, &t, &result);
       free(result.ns);
     }
@@ -230,7 +248,7 @@ static int run_ops(run *r)
                       .ctx = r};
   tn_err err = tn_err_init();
   tn_status st = tn_bench_ops_run(r->s->engine, &ops, &err);
-  return st == TN_OK ? TN_EXIT_OK : tn_cli_fail("bench", &err);
+  return st == TN_OK ? TN_EXIT_OK : tn_cli_fail(&r->a->cli, &err);
 }
 
 /* One engine: its threads and sequences are fixed when it opens. */
@@ -241,17 +259,16 @@ static int run_engine(bench_args *a, int64_t threads, int64_t seqs)
   tn_setup s;
   e.n_owned = 0;
   run r = {.a = a, .out = &a->out, .bench = tn_bench_new(), .s = &s};
-  bool ok = r.bench && (threads == 0 || tn_engine_args_set(&e, "engine.threads=%lld", (long long)threads)) &&
-            tn_engine_args_set(&e, "engine.max_seqs=%lld", (long long)seqs) &&
-            tn_engine_args_set(&e, "engine.ctx=%lld", (long long)context_of(a));
+  bool ok = r.bench && (threads == 0 || set_engine(&e, "-t", "threads", threads)) &&
+            set_engine(&e, "-np", "max_seqs", seqs) && set_engine(&e, "the tests' context,", "ctx", context_of(a));
   tn_setup_args more = {.events = r.bench ? tn_bench_events(r.bench) : (tn_events){0}};
-  int code = ok ? tn_engine_args_open("bench", &e, &more, &s) : TN_EXIT_FAIL;
+  int code = ok ? tn_engine_args_open(&e, &more, &s) : TN_EXIT_FAIL;
   if (code == TN_EXIT_OK) {
     if (e.verbose) tn_engine_print_memory(stderr, &s, true);
     tn_status st = tn_roofline_read(tn_engine_stat(s.engine).threads, &r.bounds.read, &err);
     if (st == TN_OK) st = tn_roofline_int_ops(s.engine, &r.bounds.int_ops, &err);
     if (st != TN_OK) {
-      code = tn_cli_fail("bench", &err);
+      code = tn_cli_fail(&a->cli, &err);
     } else {
       tn_bench_out_bounds(&a->out, &s, &r.bounds);
       code = a->ops ? run_ops(&r) : run_tests(&r, (uint32_t)seqs);
@@ -275,8 +292,8 @@ int tn_cli_bench(int argc, char **argv)
     code = TN_EXIT_OK;
     tn_cli_catch_interrupt();
     for (uint32_t t = 0; code == TN_EXIT_OK && t < a->threads.n; t++)
-      for (uint32_t b = 0; code == TN_EXIT_OK && b < a->batches.n; b++)
-        code = run_engine(a, a->threads.at[t], a->batches.at[b]);
+      for (uint32_t b = 0; code == TN_EXIT_OK && b < a->parallel.n; b++)
+        code = run_engine(a, a->threads.at[t], a->parallel.at[b]);
     code = tn_bench_out_end(&a->out, code);
   }
   tn_engine_args_release(&a->engine);

@@ -52,9 +52,8 @@ static void csv_line(json_t *j, bool head)
 static int put_record(tn_bench_out *o, json_t *j)
 {
   if (!j) {
-    tn_err err = tn_err_init();
-    tn_fail(&err, TN_E_NOMEM, "no memory for a result");
-    return tn_cli_fail("bench", &err);
+    fputs("tenon bench: no memory for a result\n", stderr);
+    return TN_EXIT_FAIL;
   }
   if (o->format == TN_BENCH_CSV) {
     if (o->n == 0) csv_line(j, true);

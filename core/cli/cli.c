@@ -11,9 +11,19 @@
 #define HELP_CODE 0x10000
 #define LONG_CODE 0x100 /* + index: an option without a letter */
 
+/* Does the word stand before "--"? Known from the start, so that a mistake before it is told as JSON too. */
+static bool given(int argc, char **argv, const char *word)
+{
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+    if (!strcmp(argv[i], word)) return true;
+  return false;
+}
+
 void tn_cli_begin(tn_cli_args *a, const tn_cli_usage *usage, int argc, char **argv)
 {
   *a = (tn_cli_args){.usage = usage, .argc = argc, .argv = argv, .exit_code = TN_EXIT_OK};
+  for (size_t i = 0; i < usage->n_options; i++)
+    if (!strcmp(usage->options[i].name, "json")) a->json = given(argc, argv, "--json");
   optind = 0; /* glibc: start afresh */
   opterr = 0;
 }
@@ -51,18 +61,25 @@ static int refuse(tn_cli_args *a, int what)
   snprintf(name, sizeof name, "%.*s", (int)strcspn(word + (is_long ? 2 : 0), "="), word + (is_long ? 2 : 0));
   if (!is_long) snprintf(name, sizeof name, "%c", optopt < LONG_CODE ? optopt : '?');
   const char *dashes = is_long ? "--" : "-";
-  if (what == ':') return stop(a, tn_cli_mistake(a->usage, "option %s%s needs a value", dashes, name));
+  if (what == ':') return stop(a, tn_cli_mistake(a, "option %s%s needs a value", dashes, name));
   const char *names[TN_CLI_MAX_OPTIONS + 1];
   size_t n = 0;
   for (; n < a->usage->n_options; n++) {
     names[n] = a->usage->options[n].name;
-    if (is_long && !strcmp(names[n], name))
-      return stop(a, tn_cli_mistake(a->usage, "option --%s takes no value", name));
+    if (is_long && !strcmp(names[n], name)) return stop(a, tn_cli_mistake(a, "option --%s takes no value", name));
   }
   names[n++] = "help";
   const char *near = is_long ? tn_nearest(name, names, n) : NULL;
-  if (near) return stop(a, tn_cli_mistake(a->usage, "unknown option --%s; did you mean --%s?", name, near));
-  return stop(a, tn_cli_mistake(a->usage, "unknown option %s%s", dashes, name));
+  if (near) return stop(a, tn_cli_mistake(a, "unknown option --%s; did you mean --%s?", name, near));
+  return stop(a, tn_cli_mistake(a, "unknown option %s%s", dashes, name));
+}
+
+/* The option's value is there; only a text may be empty. */
+static int take(tn_cli_args *a, int i)
+{
+  const tn_cli_option *o = &a->usage->options[i];
+  if (!o->arg || *optarg || !strcmp(o->arg, "TEXT")) return i;
+  return stop(a, tn_cli_mistake(a, "option --%s is empty: it needs a value, %s", o->name, o->arg));
 }
 
 int tn_cli_next(tn_cli_args *a, const char **value)
@@ -74,6 +91,8 @@ int tn_cli_next(tn_cli_args *a, const char **value)
   *value = NULL;
   if (c == -1) {
     a->first_operand = optind;
+    for (int i = optind; i < a->argc; i++)
+      if (!*a->argv[i]) return stop(a, tn_cli_mistake(a, "argument %d is empty", i - optind + 1));
     return TN_CLI_END;
   }
   if (c == HELP_CODE || c == 'h') {
@@ -82,9 +101,9 @@ int tn_cli_next(tn_cli_args *a, const char **value)
   }
   if (c == '?' || c == ':') return refuse(a, c);
   *value = optarg;
-  if (c >= LONG_CODE) return c - LONG_CODE;
+  if (c >= LONG_CODE) return take(a, c - LONG_CODE);
   for (size_t i = 0; i < a->usage->n_options; i++)
-    if (a->usage->options[i].letter == c) return (int)i;
+    if (a->usage->options[i].letter == c) return take(a, (int)i);
   return refuse(a, '?');
 }
 
@@ -103,25 +122,38 @@ void tn_cli_usage_print(FILE *out, const tn_cli_usage *u)
   if (u->more) u->more(out);
 }
 
-int tn_cli_mistake(const tn_cli_usage *usage, const char *fmt, ...)
+/* {"error": {...}} on stdout. A text that is no UTF-8, or that there is no memory for, is left to stderr. */
+static void error_json(tn_status status, const char *text)
 {
+  json_t *j = json_pack("{s:{s:s, s:s}}", "error", "status", tn_status_name(status), "message", text);
+  if (!j) return;
+  json_dumpf(j, stdout, JSON_INDENT(2));
+  putchar('\n');
+  fflush(stdout);
+  json_decref(j);
+}
+
+int tn_cli_mistake(const tn_cli_args *a, const char *fmt, ...)
+{
+  char text[1024];
   va_list ap;
-  fprintf(stderr, "tenon %s: ", usage->command);
   va_start(ap, fmt);
-  vfprintf(stderr, fmt, ap);
+  vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  fprintf(stderr, " (`tenon %s --help` lists the options)\n", usage->command);
+  fprintf(stderr, "tenon %s: %s (`tenon %s --help` lists the options)\n", a->usage->command, text, a->usage->command);
+  if (a->json) error_json(TN_E_ARG, text);
   return TN_EXIT_USAGE;
 }
 
-int tn_cli_fail(const char *command, const tn_err *err)
+int tn_cli_fail(const tn_cli_args *a, const tn_err *err)
 {
-  fprintf(stderr, "tenon %s: %s\n", command, err->msg[0] ? err->msg : tn_status_name(err->code));
+  const char *text = err->msg[0] ? err->msg : tn_status_name(err->code);
+  fprintf(stderr, "tenon %s: %s\n", a->usage->command, text);
+  if (a->json) error_json(err->code, text);
   return TN_EXIT_FAIL;
 }
 
-bool tn_cli_number(const tn_cli_usage *usage, const char *option, const char *text, int64_t min, int64_t max,
-                   int64_t *out)
+bool tn_cli_number(const tn_cli_args *a, const char *option, const char *text, int64_t min, int64_t max, int64_t *out)
 {
   char *end;
   errno = 0;
@@ -130,16 +162,15 @@ bool tn_cli_number(const tn_cli_usage *usage, const char *option, const char *te
     *out = x;
     return true;
   }
-  tn_cli_mistake(usage, "--%s=%s: want a whole number from %lld to %lld", option, text, (long long)min, (long long)max);
+  tn_cli_mistake(a, "--%s=%s: want a whole number from %lld to %lld", option, text, (long long)min, (long long)max);
   return false;
 }
 
 int tn_cli_json(const char *command, json_t *j)
 {
   if (!j) {
-    tn_err err = tn_err_init();
-    tn_fail(&err, TN_E_NOMEM, "no memory for the JSON output");
-    return tn_cli_fail(command, &err);
+    fprintf(stderr, "tenon %s: no memory for the JSON output\n", command);
+    return TN_EXIT_FAIL;
   }
   json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
   putchar('\n');

@@ -49,11 +49,13 @@ typedef struct tn_cli_args {
   char **argv;       /* permuted: operands move to the end */
   int first_operand; /* argv[first_operand .. argc) once next has returned TN_CLI_END */
   int exit_code;     /* once next has returned TN_CLI_STOP: TN_EXIT_OK after --help, TN_EXIT_USAGE after a mistake */
+  bool json;         /* --json is given: what goes wrong is said on stdout as well, as JSON */
 } tn_cli_args;
 
 void tn_cli_begin(tn_cli_args *a, const tn_cli_usage *usage, int argc, char **argv);
 
-/* The next option: its index in usage->options, and in *value its argument (NULL for a flag, borrowed from argv).
+/* The next option: its index in usage->options, and in *value its argument (NULL for a flag, borrowed from argv). Only a
+ * TEXT may be empty; an operand may not.
  * TN_CLI_END when there are no more; TN_CLI_STOP when the command is to return a->exit_code now: the usage text or the
  * mistake, with the nearest option, has been printed. */
 int tn_cli_next(tn_cli_args *a, const char **value);
@@ -61,15 +63,15 @@ int tn_cli_next(tn_cli_args *a, const char **value);
 /* The usage text. */
 void tn_cli_usage_print(FILE *out, const tn_cli_usage *usage);
 
-/* "tenon compose: <text>", and where to find the usage, on stderr. Returns TN_EXIT_USAGE. */
-int tn_cli_mistake(const tn_cli_usage *usage, const char *fmt, ...) TN_PRINTF(2, 3);
+/* "tenon compose: <text>", and where to find the usage, on stderr. With --json also
+ * {"error": {"status": "TN_E_ARG", "message": <text>}} on stdout. Returns TN_EXIT_USAGE. */
+int tn_cli_mistake(const tn_cli_args *a, const char *fmt, ...) TN_PRINTF(2, 3);
 
-/* "tenon compose: <the error's sentence>" on stderr. Returns TN_EXIT_FAIL. */
-int tn_cli_fail(const char *command, const tn_err *err);
+/* "tenon compose: <the error's sentence>" on stderr, and with --json as above on stdout. Returns TN_EXIT_FAIL. */
+int tn_cli_fail(const tn_cli_args *a, const tn_err *err);
 
 /* A whole number in [min, max] into *out; false after tn_cli_mistake has said what was wrong. */
-bool tn_cli_number(const tn_cli_usage *usage, const char *option, const char *text, int64_t min, int64_t max,
-                   int64_t *out);
+bool tn_cli_number(const tn_cli_args *a, const char *option, const char *text, int64_t min, int64_t max, int64_t *out);
 
 /* ---------------------------------------------------------------- output */
 

@@ -6,13 +6,15 @@
 #include "cli/compose_open.h"
 #include "config/param.h"
 
-enum { OPT_SET = 0, OPT_EXPLAIN, OPT_DIFF, OPT_JSON, OPT_NO_MODEL, MAX_SETS = 256 };
+enum { OPT_MODEL = 0, OPT_SET, OPT_EXPLAIN, OPT_DIFF, OPT_JSON, OPT_NO_MODEL, MAX_SETS = 256 };
 
 static const tn_cli_option options[] = {
-    [OPT_SET] = {"set", 's', "KEY=VALUE", "override section.key, as in engine.threads=2; may be repeated"},
-    [OPT_EXPLAIN] = {"explain", 'e', NULL, "what each key got and why, with the origin of every option"},
-    [OPT_DIFF] = {"diff", 'd', NULL, "compare the compositions of exactly two files"},
-    [OPT_JSON] = {"json", 'j', NULL, "print JSON"},
+    [OPT_MODEL] = {"model", 'm', "FILE", "model to check against, a GGUF file; over [model] path"},
+    [OPT_SET] = {"set", 0, "S.K=V",
+                 "one option, as in --set engine.threads=2 or --set compose.kv=int8; may be repeated"},
+    [OPT_EXPLAIN] = {"explain", 0, NULL, "what each key got and why, with the origin of every option"},
+    [OPT_DIFF] = {"diff", 0, NULL, "compare the compositions of exactly two files"},
+    [OPT_JSON] = {"json", 0, NULL, "print JSON"},
     [OPT_NO_MODEL] = {"no-model", 0, NULL, "do not open the model: nothing is checked against it"},
 };
 
@@ -43,7 +45,9 @@ static const tn_cli_usage usage = {
 };
 
 typedef struct request {
+  tn_cli_args cli;
   bool explain, diff, json, no_model;
+  const char *model;
   size_t n_sets, n_files;
   const char *sets[MAX_SETS];
   const char *const *files;
@@ -52,28 +56,29 @@ typedef struct request {
 /* false: the command ends with *code. */
 static bool parse(int argc, char **argv, request *r, int *code)
 {
-  tn_cli_args args;
+  tn_cli_args *args = &r->cli;
   const char *value;
   int o;
-  tn_cli_begin(&args, &usage, argc, argv);
-  while ((o = tn_cli_next(&args, &value)) >= 0) {
+  tn_cli_begin(args, &usage, argc, argv);
+  while ((o = tn_cli_next(args, &value)) >= 0) {
+    if (o == OPT_MODEL) r->model = value;
     if (o == OPT_EXPLAIN) r->explain = true;
     if (o == OPT_DIFF) r->diff = true;
     if (o == OPT_JSON) r->json = true;
     if (o == OPT_NO_MODEL) r->no_model = true;
     if (o == OPT_SET && r->n_sets == MAX_SETS) {
-      *code = tn_cli_mistake(&usage, "over %d times --set", MAX_SETS);
+      *code = tn_cli_mistake(args, "over %d times --set", MAX_SETS);
       return false;
     }
     if (o == OPT_SET) r->sets[r->n_sets++] = value;
   }
-  *code = args.exit_code;
+  *code = args->exit_code;
   if (o == TN_CLI_STOP) return false;
-  r->files = (const char *const *)argv + args.first_operand;
-  r->n_files = (size_t)(argc - args.first_operand);
+  r->files = (const char *const *)argv + args->first_operand;
+  r->n_files = (size_t)(argc - args->first_operand);
   *code = TN_EXIT_USAGE;
-  if (r->diff && r->n_files != 2) tn_cli_mistake(&usage, "--diff takes exactly two files, %zu are given", r->n_files);
-  if (r->diff && r->explain) tn_cli_mistake(&usage, "--diff and --explain exclude each other");
+  if (r->diff && r->n_files != 2) tn_cli_mistake(args, "--diff takes exactly two files, %zu are given", r->n_files);
+  if (r->diff && r->explain) tn_cli_mistake(args, "--diff and --explain exclude each other");
   return !r->diff || (r->n_files == 2 && !r->explain);
 }
 
@@ -86,16 +91,17 @@ static tn_status open_one(const request *r, tn_loader *loader, const char *const
                            .sets = r->sets,
                            .n_sets = r->n_sets,
                            .loader = loader,
+                           .model = r->model,
                            .without_model = r->no_model};
   return tn_cli_compose_open(&args, out, err);
 }
 
 /* Prints text and frees it. */
-static int print(char *text, tn_err *err)
+static int print(const request *r, char *text, tn_err *err)
 {
   if (!text) {
     tn_fail(err, TN_E_NOMEM, "no memory for the report");
-    return tn_cli_fail(usage.command, err);
+    return tn_cli_fail(&r->cli, err);
   }
   fputs(text, stdout);
   free(text);
@@ -105,14 +111,14 @@ static int print(char *text, tn_err *err)
 static int report(const request *r, tn_loader *loader, tn_err *err)
 {
   tn_cli_composed s;
-  if (open_one(r, loader, r->files, r->n_files, &s, err)) return tn_cli_fail(usage.command, err);
+  if (open_one(r, loader, r->files, r->n_files, &s, err)) return tn_cli_fail(&r->cli, err);
   int code;
   if (r->json)
     code = tn_cli_json(usage.command, tn_composition_json(s.composition));
   else if (r->explain)
-    code = print(tn_composition_explain(s.composition), err);
+    code = print(r, tn_composition_explain(s.composition), err);
   else
-    code = print(tn_composition_summary(s.composition), err);
+    code = print(r, tn_composition_summary(s.composition), err);
   tn_cli_compose_close(&s);
   return code;
 }
@@ -124,11 +130,11 @@ static int report_diff(const request *r, tn_loader *loader, tn_err *err)
   tn_status st = open_one(r, loader, r->files, 1, &a, err);
   if (!st) st = open_one(r, loader, r->files + 1, 1, &b, err);
   if (st)
-    code = tn_cli_fail(usage.command, err);
+    code = tn_cli_fail(&r->cli, err);
   else if (r->json)
     code = tn_cli_json(usage.command, tn_composition_diff_json(a.composition, b.composition));
   else
-    code = print(tn_composition_diff(a.composition, b.composition), err);
+    code = print(r, tn_composition_diff(a.composition, b.composition), err);
   tn_cli_compose_close(&a);
   tn_cli_compose_close(&b);
   return code;
@@ -141,7 +147,7 @@ int tn_cli_compose(int argc, char **argv)
   if (!parse(argc, argv, &r, &code)) return code;
   tn_err err = tn_err_init();
   tn_loader *loader = NULL;
-  if (tn_cli_loader(&loader, &err)) return tn_cli_fail(usage.command, &err);
+  if (tn_cli_loader(&loader, &err)) return tn_cli_fail(&r.cli, &err);
   code = r.diff ? report_diff(&r, loader, &err) : report(&r, loader, &err);
   tn_loader_free(loader);
   return code;

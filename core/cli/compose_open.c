@@ -44,7 +44,8 @@ static tn_status open_model(const tn_cli_open_args *a, tn_cli_composed *s, tn_er
   if (a->without_model) return TN_OK;
   tn_status st = tn_compose_host(s->config, &host, err);
   if (st) return st;
-  if (*host.model_path) st = tn_model_open(host.model_path, a->progress, a->progress_ctx, &s->model, err);
+  const char *path = a->model ? a->model : host.model_path;
+  if (*path) st = tn_model_open(path, a->progress, a->progress_ctx, &s->model, err);
   tn_compose_host_free(&host);
   return st;
 }

@@ -12,6 +12,7 @@ typedef struct tn_cli_open_args {
   const char *const *sets; /* [n_sets] "section.key=value" */
   size_t n_sets;
   tn_loader *loader;       /* borrowed: one serves the process */
+  const char *model;       /* over [model] path; NULL: that path */
   bool without_model;      /* the model is not opened even if there is one */
   tn_progress_fn progress; /* opening the model; NULL: none */
   void *progress_ctx;

@@ -26,20 +26,19 @@ void tn_cli_catch_interrupt(void)
 
 bool tn_cli_interrupted(void) { return interrupts > 0; }
 
-bool tn_engine_args_set(tn_engine_args *a, const char *fmt, ...)
+bool tn_engine_args_set(tn_engine_args *a, const char *from, const char *key, int64_t value)
 {
-  char text[512];
-  va_list ap;
-  va_start(ap, fmt);
-  int n = vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  char *copy = n >= 0 && (size_t)n < sizeof text && a->n_sets < TN_MAX_SETS ? tn_strdup(text) : NULL;
-  if (!copy) {
-    fprintf(stderr, "tenon: option '%.80s' cannot be taken: too long, or over %u of them\n", text, TN_MAX_SETS);
+  char *set = a->n_sets < TN_MAX_SETS ? tn_asprintf("engine.%s=%lld", key, (long long)value) : NULL;
+  char *where = set ? tn_strdup(from) : NULL;
+  if (!where) {
+    free(set);
+    fprintf(stderr, "tenon: %s cannot be taken: no memory, or over %u such options\n", from, TN_MAX_SETS);
     return false;
   }
-  a->owned[a->n_owned++] = copy;
-  a->sets[a->n_sets++] = copy;
+  a->owned[a->n_owned++] = set;
+  a->owned[a->n_owned++] = where;
+  a->from[a->n_sets] = where;
+  a->sets[a->n_sets++] = set;
   return true;
 }
 
@@ -49,27 +48,68 @@ void tn_engine_args_release(tn_engine_args *a)
   a->n_owned = 0;
 }
 
-bool tn_engine_args_take(tn_engine_args *a, const tn_cli_usage *usage, int i, const char *value)
+/* Keys of [engine] with an option of their own: TN_ENGINE_OPTIONS from FIRST_KEY on. */
+static const char *const keys[] = {"ctx", "threads", "max_rows"};
+enum { FIRST_KEY = 3 };
+
+static bool take_key(tn_engine_args *a, int i, const char *value)
 {
-  static const char *const keys[] = {NULL, NULL, NULL, "ctx", "threads", "max_rows"};
+  const tn_cli_option *o = &a->cli->usage->options[i];
   int64_t n;
+  char from[64];
+  if (!tn_cli_number(a->cli, o->name, value, 0, 1 << 30, &n)) return false;
+  snprintf(from, sizeof from, "-%c %lld", o->letter, (long long)n);
+  return tn_engine_args_set(a, from, keys[i - FIRST_KEY], n);
+}
+
+bool tn_engine_args_take(tn_engine_args *a, int i, const char *value)
+{
   switch (i) {
     case 0: a->model = value; return true;
     case 1:
-      if (a->n_conf == TN_ARRAY_LEN(a->conf)) return tn_cli_mistake(usage, "more than %zu --conf", a->n_conf), false;
+      if (a->n_conf == TN_ARRAY_LEN(a->conf)) return tn_cli_mistake(a->cli, "more than %zu --conf", a->n_conf), false;
       a->conf[a->n_conf++] = value;
       return true;
     case 2:
-      if (a->n_sets == TN_MAX_SETS) return tn_cli_mistake(usage, "more than %u --set", TN_MAX_SETS), false;
+      if (a->n_sets == TN_MAX_SETS) return tn_cli_mistake(a->cli, "more than %u --set", TN_MAX_SETS), false;
       a->sets[a->n_sets++] = value;
       return true;
     case 3:
     case 4:
-    case 5:
-      return tn_cli_number(usage, usage->options[i].name, value, 0, 1 << 30, &n) &&
-             tn_engine_args_set(a, "engine.%s=%lld", keys[i], (long long)n);
+    case 5: return take_key(a, i, value);
     case 6: a->json = true; return true;
     default: a->verbose = true; return true;
+  }
+}
+
+/* Where key of [engine] was set on the command line, "" when it was not. */
+static void set_by(const tn_engine_args *a, const char *key, char out[128])
+{
+  char head[64];
+  snprintf(head, sizeof head, "engine.%s=", key);
+  out[0] = '\0';
+  for (size_t i = 0; i < a->n_sets; i++) {
+    if (strncmp(a->sets[i], head, strlen(head)) != 0) continue;
+    snprintf(out, 128, "%s%.100s", a->from[i] ? "" : "--set ", a->from[i] ? a->from[i] : a->sets[i]);
+  }
+}
+
+void tn_engine_args_explain(const tn_engine_args *a, tn_err *err)
+{
+  const tn_cli_option *options = a->cli->usage->options;
+  if (options[FIRST_KEY].letter != 'c') return; /* a command with letters of its own */
+  const char *names = strstr(err->msg, "[engine] ");
+  for (size_t k = 0; names && k < TN_ARRAY_LEN(keys); k++) {
+    char where[128], text[sizeof err->msg];
+    if (!strstr(names, keys[k])) continue;
+    set_by(a, keys[k], where);
+    if (*where && strstr(err->msg, where)) continue;
+    snprintf(text, sizeof text, "%s", err->msg);
+    if (*where)
+      tn_fail(err, err->code, "%s (%s comes from %s)", text, keys[k], where);
+    else
+      tn_fail(err, err->code, "%s (%s: -%c)", text, keys[k], options[FIRST_KEY + k].letter);
+    names = strstr(err->msg, "[engine] ");
   }
 }
 
@@ -99,7 +139,7 @@ static bool on_progress(void *ctx, double done)
   return true;
 }
 
-int tn_engine_args_open(const char *command, const tn_engine_args *a, const tn_setup_args *more, tn_setup *out)
+int tn_engine_args_open(const tn_engine_args *a, const tn_setup_args *more, tn_setup *out)
 {
   progress p = {tn_now_ns(), -1};
   char *conf_dir = tn_cli_conf_dir();
@@ -107,6 +147,7 @@ int tn_engine_args_open(const char *command, const tn_engine_args *a, const tn_s
   args.conf = a->conf;
   args.n_conf = a->n_conf;
   args.sets = a->sets;
+  args.sets_from = a->from;
   args.n_sets = a->n_sets;
   args.model = a->model;
   args.conf_dir = conf_dir;
@@ -118,7 +159,9 @@ int tn_engine_args_open(const char *command, const tn_engine_args *a, const tn_s
   tn_status st = tn_setup_open(&args, out, &err);
   free(conf_dir);
   if (p.shown >= 0) fprintf(stderr, "\r             \r");
-  return st == TN_OK ? TN_EXIT_OK : tn_cli_fail(command, &err);
+  if (st == TN_OK) return TN_EXIT_OK;
+  tn_engine_args_explain(a, &err);
+  return tn_cli_fail(a->cli, &err);
 }
 
 void tn_cli_thousands(uint64_t n, char out[32])

@@ -20,25 +20,30 @@
 #define TN_MAX_SETS 64u
 
 typedef struct tn_engine_args {
+  const tn_cli_args *cli; /* borrowed: who speaks */
   const char *model;
   const char *conf[16];
   const char *sets[TN_MAX_SETS];
-  char *owned[TN_MAX_SETS]; /* texts behind sets that were made here */
+  const char *from[TN_MAX_SETS]; /* what each set stands for, "-c 4096"; NULL: --set itself */
+  char *owned[2 * TN_MAX_SETS];  /* texts behind sets and from that were made here */
   size_t n_conf, n_sets, n_owned;
   bool json, verbose;
 } tn_engine_args;
 
 /* Takes option i of the usage's table (its first TN_N_ENGINE_OPTIONS entries are TN_ENGINE_OPTIONS); false: a mistake
- * that has been printed. */
-bool tn_engine_args_take(tn_engine_args *a, const tn_cli_usage *usage, int i, const char *value);
+ * that has been printed. a->cli is set. */
+bool tn_engine_args_take(tn_engine_args *a, int i, const char *value);
 
-/* Adds --set text made of a format. false: too many, or no memory (printed). */
-bool tn_engine_args_set(tn_engine_args *a, const char *fmt, ...) TN_PRINTF(2, 3);
+/* Adds a --set of engine.<key>; from is what the user wrote for it, "-c 4096". false: too many, or no memory (printed). */
+bool tn_engine_args_set(tn_engine_args *a, const char *from, const char *key, int64_t value);
 void tn_engine_args_release(tn_engine_args *a);
 
 /* Opens everything, with warnings and progress on stderr. more: events, observers, build flags; its conf, sets, model,
  * log and progress are overwritten. TN_EXIT_OK, or TN_EXIT_FAIL after the reason was printed. */
-int tn_engine_args_open(const char *command, const tn_engine_args *a, const tn_setup_args *more, tn_setup *out);
+int tn_engine_args_open(const tn_engine_args *a, const tn_setup_args *more, tn_setup *out);
+
+/* To an error that names a key of [engine] which has an option of its own: where the value came from, or the option. */
+void tn_engine_args_explain(const tn_engine_args *a, tn_err *err);
 
 /* "KV cache size" and "Maximum concurrency", and with verbose the composition and what weights take. */
 void tn_engine_print_memory(FILE *out, const tn_setup *s, bool verbose);

@@ -24,6 +24,7 @@ static const tn_cli_usage usage = {
 };
 
 typedef struct eval_args {
+  tn_cli_args cli;
   tn_engine_args engine;
   const char *file;
   int64_t chunks, n_ctx;
@@ -69,7 +70,7 @@ static int measure(const eval_args *a, const char *text, size_t n)
   if (!r) return TN_EXIT_FAIL;
   tn_setup s;
   tn_setup_args more = {.events = tn_ppl_events(r)};
-  int code = tn_engine_args_open("eval", &a->engine, &more, &s);
+  int code = tn_engine_args_open(&a->engine, &more, &s);
   if (code == TN_EXIT_OK) {
     shown show = {tn_now_ns(), a->engine.json, a->engine.json && isatty(STDERR_FILENO)};
     tn_ppl_args args = {.text = text,
@@ -84,7 +85,8 @@ static int measure(const eval_args *a, const char *text, size_t n)
     tn_status st = tn_ppl_measure(r, &s, &args, &p, &err);
     if (show.tty) fputs("\n", stderr);
     if (p.partial && !a->engine.json) fputs("\n", stdout);
-    code = st == TN_OK ? print(&s, &p, a->engine.json) : tn_cli_fail("eval", &err);
+    if (st != TN_OK) tn_engine_args_explain(&a->engine, &err);
+    code = st == TN_OK ? print(&s, &p, a->engine.json) : tn_cli_fail(&a->cli, &err);
     if (a->engine.verbose) tn_engine_print_counters(stderr, s.engine);
     tn_setup_close(&s);
   }
@@ -94,27 +96,30 @@ static int measure(const eval_args *a, const char *text, size_t n)
 
 static int parse(eval_args *a, int argc, char **argv)
 {
-  tn_cli_args args;
-  tn_cli_begin(&args, &usage, argc, argv);
+  tn_cli_args *args = &a->cli;
+  a->engine.cli = args;
+  tn_cli_begin(args, &usage, argc, argv);
   const char *v;
   int i;
-  while ((i = tn_cli_next(&args, &v)) >= 0) {
+  while ((i = tn_cli_next(args, &v)) >= 0) {
     bool ok = true;
     if (options[i].letter == 'c')
-      ok = tn_cli_number(&usage, options[i].name, v, 4, 1 << 24, &a->n_ctx);
+      ok = tn_cli_number(args, options[i].name, v, 4, 1 << 24, &a->n_ctx);
     else if (i < (int)TN_N_ENGINE_OPTIONS)
-      ok = tn_engine_args_take(&a->engine, &usage, i, v);
+      ok = tn_engine_args_take(&a->engine, i, v);
     else if (options[i].letter == 'f')
       a->file = v;
     else
-      ok = tn_cli_number(&usage, options[i].name, v, 0, 1 << 24, &a->chunks);
+      ok = tn_cli_number(args, options[i].name, v, 0, 1 << 24, &a->chunks);
     if (!ok) return TN_EXIT_USAGE;
   }
-  if (i == TN_CLI_STOP) return args.exit_code;
-  if (args.first_operand + 1 != argc || strcmp(argv[args.first_operand], "ppl") != 0)
-    return tn_cli_mistake(&usage, "say what to measure: ppl");
-  if (!a->file) return tn_cli_mistake(&usage, "no text: give -f FILE");
-  return tn_engine_args_set(&a->engine, "engine.ctx=%lld", (long long)a->n_ctx) ? -1 : TN_EXIT_FAIL;
+  if (i == TN_CLI_STOP) return args->exit_code;
+  if (args->first_operand + 1 != argc || strcmp(argv[args->first_operand], "ppl") != 0)
+    return tn_cli_mistake(args, "say what to measure: ppl");
+  if (!a->file) return tn_cli_mistake(args, "no text: give -f FILE");
+  char from[64];
+  snprintf(from, sizeof from, "-c %lld", (long long)a->n_ctx);
+  return tn_engine_args_set(&a->engine, from, "ctx", a->n_ctx) ? -1 : TN_EXIT_FAIL;
 }
 
 int tn_cli_eval(int argc, char **argv)
@@ -127,7 +132,7 @@ int tn_cli_eval(int argc, char **argv)
     tn_err err = tn_err_init();
     tn_cli_catch_interrupt();
     if (tn_file_read(a.file, (size_t)1 << 31, &text, &n, &err) != TN_OK) {
-      code = tn_cli_fail("eval", &err);
+      code = tn_cli_fail(&a.cli, &err);
     } else {
       code = measure(&a, text, n);
       free(text);

@@ -7,69 +7,74 @@
 #include "cli/plugins.h"
 #include "loader/loader_int.h"
 
-enum { OPT_LEVEL = 0, OPT_ONLY, OPT_TIMEOUT, OPT_IN_PROCESS, OPT_QUIET, OPT_DESCRIBE, OPT_LIST, OPT_JSON };
+enum { OPT_LEVEL = 0, OPT_ONLY, OPT_TIMEOUT, OPT_IN_PROCESS, OPT_VERBOSE, OPT_QUIET, OPT_DESCRIBE, OPT_LIST, OPT_JSON };
 
 static const tn_cli_option options[] = {
-    [OPT_LEVEL] = {"level", 'l', "N", "highest level: 0 the file, 1 loading, 2 the descriptor (default 2)"},
-    [OPT_ONLY] = {"only", 'o', "ID", "one test, such as TN-L0-06"},
-    [OPT_TIMEOUT] = {"timeout", 't', "MS", "milliseconds that one test may take; default 10000"},
+    [OPT_LEVEL] = {"level", 0, "N", "highest level: 0 the file, 1 loading, 2 the descriptor (default 2)"},
+    [OPT_ONLY] = {"only", 0, "ID", "one test, such as TN-L0-06"},
+    [OPT_TIMEOUT] = {"timeout", 0, "MS", "milliseconds that one test may take; default 10000"},
     [OPT_IN_PROCESS] = {"in-process", 0, NULL, "run the tests in this process, for a debugger"},
-    [OPT_QUIET] = {"quiet", 'q', NULL, "only what did not pass"},
-    [OPT_DESCRIBE] = {"describe", 'd', NULL, "show the plugin instead, as `tenon plugins info` does"},
+    [OPT_VERBOSE] = {"verbose", 'v', NULL, "every test, those that pass too"},
+    [OPT_QUIET] = {"quiet", 'q', NULL, "no summary: only what did not pass"},
+    [OPT_DESCRIBE] = {"describe", 0, NULL, "show the plugin instead, as `tenon plugins info` does"},
     [OPT_LIST] = {"list", 0, NULL, "list the tests instead"},
-    [OPT_JSON] = {"json", 'j', NULL, "print JSON"},
+    [OPT_JSON] = {"json", 0, NULL, "print JSON"},
 };
 static const tn_cli_usage usage = {
     .command = "plugins check",
     .operands = "FILE.so",
-    .summary = "Tests a plugin file against the contract, each test in a process of its own. Exits with 0 when none\n"
-               "failed; warnings and skipped tests do not count.",
+    .summary = "Tests a plugin file against the contract, each test in a process of its own. Prints a line a level\n"
+               "and what did not pass. Exits with 0 when no test failed; warnings and skipped tests do not count.",
     .options = options,
     .n_options = TN_ARRAY_LEN(options),
 };
 
 typedef struct request {
+  tn_cli_args cli;
   tn_check_cfg cfg;
-  bool quiet, describe, list, json;
+  bool verbose, quiet, describe, list, json;
 } request;
 
 static bool parse(int argc, char **argv, request *r, int *code)
 {
-  tn_cli_args args;
+  tn_cli_args *args = &r->cli;
   const char *value;
   int o;
   int64_t n;
-  tn_cli_begin(&args, &usage, argc, argv);
+  tn_cli_begin(args, &usage, argc, argv);
   *code = TN_EXIT_USAGE;
-  while ((o = tn_cli_next(&args, &value)) >= 0) {
+  while ((o = tn_cli_next(args, &value)) >= 0) {
     if (o == OPT_LEVEL) {
-      if (!tn_cli_number(&usage, "level", value, 0, TN_CHECK_MAX_LEVEL, &n)) return false;
+      if (!tn_cli_number(args, "level", value, 0, TN_CHECK_MAX_LEVEL, &n)) return false;
       r->cfg.level = (uint32_t)n;
     }
     if (o == OPT_TIMEOUT) {
-      if (!tn_cli_number(&usage, "timeout", value, 1, 3600000, &n)) return false;
+      if (!tn_cli_number(args, "timeout", value, 1, 3600000, &n)) return false;
       r->cfg.timeout_ms = (uint32_t)n;
     }
     if (o == OPT_ONLY) r->cfg.only = value;
     if (o == OPT_IN_PROCESS) r->cfg.in_process = 1;
+    r->verbose = r->verbose || o == OPT_VERBOSE;
     r->quiet = r->quiet || o == OPT_QUIET;
     r->describe = r->describe || o == OPT_DESCRIBE;
     r->list = r->list || o == OPT_LIST;
     r->json = r->json || o == OPT_JSON;
   }
-  *code = args.exit_code;
+  *code = args->exit_code;
   if (o == TN_CLI_STOP) return false;
   if (r->list) return true;
-  r->cfg.path = argv[args.first_operand];
-  if (argc - args.first_operand == 1) return true;
-  *code = tn_cli_mistake(&usage, "takes one FILE.so");
+  r->cfg.path = argv[args->first_operand];
+  if (argc - args->first_operand == 1) return true;
+  *code = tn_cli_mistake(args, "takes one FILE.so");
   return false;
 }
 
 /* What a report goes to. */
 typedef struct output {
-  bool quiet, colour;
+  bool verbose, quiet, colour;
   json_t *tests; /* array, or NULL: text */
+  uint32_t level;
+  uint32_t counts[6]; /* of the level so far */
 } output;
 
 static json_t *test_json(const tn_check_test *t)
@@ -81,7 +86,7 @@ static void print_result(const output *o, const tn_check_result *r)
 {
   static const char *const colours[] = {"32", "90", "33", "31", "31", "31"};
   const char *verdict = tn_check_verdict_name(r->verdict);
-  if (o->quiet && r->verdict == TN_CHECK_PASS) return;
+  if (!o->verbose && r->verdict == TN_CHECK_PASS) return;
   if (o->colour)
     printf("%s  \033[%sm%-7s\033[0m  %s\n", r->test->id, colours[r->verdict], verdict, r->test->what);
   else
@@ -93,10 +98,33 @@ static void print_result(const output *o, const tn_check_result *r)
   }
 }
 
+/* "level 0, the file        17 passed, 1 warned" once the level's last test has been reported. */
+static void end_level(output *o)
+{
+  static const char *const levels[] = {"the file", "loading", "the descriptor"};
+  static const char *const verdicts[] = {"passed", "skipped", "warned", "failed", "crashed", "ran out of time"};
+  static const uint8_t order[] = {TN_CHECK_PASS,  TN_CHECK_WARN,    TN_CHECK_FAIL,
+                                  TN_CHECK_CRASH, TN_CHECK_TIMEOUT, TN_CHECK_SKIP};
+  uint32_t n = 0;
+  for (size_t i = 0; i < TN_ARRAY_LEN(order); i++) {
+    if (o->counts[order[i]] == 0) continue;
+    if (n++ == 0)
+      printf("level %u, %-16s ", o->level, o->level < TN_ARRAY_LEN(levels) ? levels[o->level] : "");
+    else
+      printf(", ");
+    printf("%u %s", o->counts[order[i]], verdicts[order[i]]);
+  }
+  if (n > 0) putchar('\n');
+  memset(o->counts, 0, sizeof o->counts);
+}
+
 static void report(void *ctx, const tn_check_result *r)
 {
-  const output *o = ctx;
+  output *o = ctx;
   if (!o->tests) {
+    if (r->test->level != o->level && !o->quiet) end_level(o);
+    o->level = r->test->level;
+    o->counts[r->verdict]++;
     print_result(o, r);
     return;
   }
@@ -146,7 +174,7 @@ static int describe(const request *r)
   tn_status st = tn_cli_loader(&loader, &err);
   if (st == TN_OK) st = open_file(loader, r->cfg.path, &p, &err);
   if (st != TN_OK)
-    code = tn_cli_fail(usage.command, &err);
+    code = tn_cli_fail(&r->cli, &err);
   else if (r->json)
     code = tn_cli_json(usage.command, tn_cli_describe_json(p));
   else
@@ -162,13 +190,14 @@ int tn_cli_plugins_check(int argc, char **argv)
   if (!parse(argc, argv, &r, &code)) return code;
   if (r.list) return list_tests(r.json);
   if (r.describe) return describe(&r);
-  output o = {r.quiet, tn_cli_colour(stdout), r.json ? json_array() : NULL};
+  output o = {
+      .verbose = r.verbose, .quiet = r.quiet, .colour = tn_cli_colour(stdout), .tests = r.json ? json_array() : NULL};
   uint32_t n[6];
   bool ok;
   tn_err err = tn_err_init();
   if (tn_check_run(&r.cfg, report, &o, n, &ok, &err) != TN_OK) {
     json_decref(o.tests);
-    return tn_cli_fail(usage.command, &err);
+    return tn_cli_fail(&r.cli, &err);
   }
   code = ok ? TN_EXIT_OK : TN_EXIT_FAIL;
   if (r.json) {
@@ -178,6 +207,7 @@ int tn_cli_plugins_check(int argc, char **argv)
     int written = tn_cli_json(usage.command, j);
     return written == TN_EXIT_OK ? code : written;
   }
+  if (!r.quiet) end_level(&o);
   printf("%s: %u passed, %u warned, %u failed, %u crashed, %u ran out of time, %u skipped\n", r.cfg.path, n[0], n[2],
          n[3], n[4], n[5], n[1]);
   return tn_cli_done(usage.command, code);

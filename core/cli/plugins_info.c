@@ -8,7 +8,7 @@
 enum { OPT_JSON = 0 };
 
 static const tn_cli_option options[] = {
-    [OPT_JSON] = {"json", 'j', NULL, "print JSON"},
+    [OPT_JSON] = {"json", 0, NULL, "print JSON"},
 };
 static const tn_cli_usage usage = {
     .command = "plugins info",
@@ -70,7 +70,7 @@ int tn_cli_plugins_info(int argc, char **argv)
   tn_cli_begin(&args, &usage, argc, argv);
   while ((o = tn_cli_next(&args, &value)) >= 0) json = json || o == OPT_JSON;
   if (o == TN_CLI_STOP) return args.exit_code;
-  if (argc - args.first_operand != 1) return tn_cli_mistake(&usage, "takes one NAME");
+  if (argc - args.first_operand != 1) return tn_cli_mistake(&args, "takes one NAME");
   tn_err err = tn_err_init();
   tn_loader *loader = NULL;
   tn_found_list list = {0};
@@ -80,7 +80,7 @@ int tn_cli_plugins_info(int argc, char **argv)
   if (st == TN_OK) st = find(loader, &list, argv[args.first_operand], &p, &err);
   int code;
   if (st != TN_OK) {
-    code = tn_cli_fail(usage.command, &err);
+    code = tn_cli_fail(&args, &err);
   } else if (json) {
     code = tn_cli_json(usage.command, tn_cli_describe_json(p));
   } else {

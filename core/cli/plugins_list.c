@@ -7,10 +7,10 @@
 enum { OPT_SLOT = 0, OPT_LONG, OPT_DIRS, OPT_JSON };
 
 static const tn_cli_option options[] = {
-    [OPT_SLOT] = {"slot", 's', "SLOT", "only the plugins of one slot"},
-    [OPT_LONG] = {"long", 'l', NULL, "load each plugin and show its version and summary"},
-    [OPT_DIRS] = {"dirs", 'd', NULL, "the folders that are searched, in their order"},
-    [OPT_JSON] = {"json", 'j', NULL, "print JSON"},
+    [OPT_SLOT] = {"slot", 0, "SLOT", "only the plugins of one slot"},
+    [OPT_LONG] = {"long", 0, NULL, "load each plugin and show its version and summary"},
+    [OPT_DIRS] = {"dirs", 0, NULL, "the folders that are searched, in their order"},
+    [OPT_JSON] = {"json", 0, NULL, "print JSON"},
 };
 static const tn_cli_usage usage = {
     .command = "plugins list",
@@ -22,17 +22,18 @@ static const tn_cli_usage usage = {
 };
 
 typedef struct request {
+  tn_cli_args cli;
   uint32_t slot; /* 0: all */
   bool load, dirs, json;
 } request;
 
 static bool parse(int argc, char **argv, request *r, int *code)
 {
-  tn_cli_args args;
+  tn_cli_args *args = &r->cli;
   const char *value;
   int o;
-  tn_cli_begin(&args, &usage, argc, argv);
-  while ((o = tn_cli_next(&args, &value)) >= 0) {
+  tn_cli_begin(args, &usage, argc, argv);
+  while ((o = tn_cli_next(args, &value)) >= 0) {
     if (o == OPT_LONG) r->load = true;
     if (o == OPT_DIRS) r->dirs = true;
     if (o == OPT_JSON) r->json = true;
@@ -40,15 +41,14 @@ static bool parse(int argc, char **argv, request *r, int *code)
       const char *names[TN_SLOT_LAST];
       for (uint32_t s = TN_SLOT_FIRST; s <= TN_SLOT_LAST; s++) names[s - 1] = tn_slot_name(s);
       const char *near = tn_nearest(value, names, TN_SLOT_LAST);
-      *code =
-          tn_cli_mistake(&usage, "there is no slot '%s'%s%s", value, near ? "; did you mean " : "", near ? near : "");
+      *code = tn_cli_mistake(args, "there is no slot '%s'%s%s", value, near ? "; did you mean " : "", near ? near : "");
       return false;
     }
   }
-  *code = args.exit_code;
+  *code = args->exit_code;
   if (o == TN_CLI_STOP) return false;
-  if (args.first_operand == argc) return true;
-  *code = tn_cli_mistake(&usage, "takes no operand, '%s' is given", argv[args.first_operand]);
+  if (args->first_operand == argc) return true;
+  *code = tn_cli_mistake(args, "takes no operand, '%s' is given", argv[args->first_operand]);
   return false;
 }
 
@@ -128,11 +128,11 @@ int tn_cli_plugins_list(int argc, char **argv)
   tn_loader *loader = NULL;
   tn_found_list list = {0};
   if (!parse(argc, argv, &r, &code)) return code;
-  if (tn_cli_loader(&loader, &err) != TN_OK) return tn_cli_fail(usage.command, &err);
+  if (tn_cli_loader(&loader, &err) != TN_OK) return tn_cli_fail(&r.cli, &err);
   if (r.dirs) {
     code = show_dirs(loader, r.json);
   } else if (tn_loader_scan(loader, &list, &err) != TN_OK) {
-    code = tn_cli_fail(usage.command, &err);
+    code = tn_cli_fail(&r.cli, &err);
   } else {
     json_t *out = r.json ? json_array() : NULL;
     show(loader, &r, &list, out);

@@ -8,7 +8,7 @@
 enum { OPT_DIR = 0 };
 
 static const tn_cli_option options[] = {
-    [OPT_DIR] = {"dir", 'd', "DIR", "folder to write to, made if it is not there; default ./NAME"},
+    [OPT_DIR] = {"dir", 0, "DIR", "folder to write to, made if it is not there; default ./NAME"},
 };
 static const tn_cli_usage usage = {
     .command = "plugins new",
@@ -19,13 +19,13 @@ static const tn_cli_usage usage = {
     .n_options = TN_ARRAY_LEN(options),
 };
 
-static int no_slot(const char *word)
+static int no_slot(const tn_cli_args *args, const char *word)
 {
   const char *names[TN_SLOT_LAST];
   for (uint32_t s = TN_SLOT_FIRST; s <= TN_SLOT_LAST; s++) names[s - 1] = tn_slot_name(s);
   const char *near = tn_nearest(word, names, TN_SLOT_LAST);
-  if (near) return tn_cli_mistake(&usage, "there is no slot '%s'; did you mean '%s'?", word, near);
-  return tn_cli_mistake(&usage,
+  if (near) return tn_cli_mistake(args, "there is no slot '%s'; did you mean '%s'?", word, near);
+  return tn_cli_mistake(args,
                         "there is no slot '%s'; slots are backend memory eviction quantizer draft attention "
                         "position scheduler parallel",
                         word);
@@ -63,15 +63,15 @@ int tn_cli_plugins_new(int argc, char **argv)
   while ((o = tn_cli_next(&args, &value)) >= 0)
     if (o == OPT_DIR) dir = value;
   if (o == TN_CLI_STOP) return args.exit_code;
-  if (argc - args.first_operand != 2) return tn_cli_mistake(&usage, "takes a SLOT and a NAME");
+  if (argc - args.first_operand != 2) return tn_cli_mistake(&args, "takes a SLOT and a NAME");
   const char *slot = argv[args.first_operand], *name = argv[args.first_operand + 1];
-  if (!tn_slot_by_name(slot)) return no_slot(slot);
+  if (!tn_slot_by_name(slot)) return no_slot(&args, slot);
   char *from = texts();
   tn_err err = tn_err_init();
   tn_scaffold s = {.slot = tn_slot_by_name(slot), .name = name, .from = from, .dir = dir ? dir : name};
   tn_status st = from ? tn_scaffold_write(&s, &err) : tn_fail(&err, TN_E_IO, "the folder share/tenon cannot be found");
   free(from);
-  if (st != TN_OK) return tn_cli_fail(usage.command, &err);
+  if (st != TN_OK) return tn_cli_fail(&args, &err);
   warn_taken(name);
   printf("%s: a plugin '%s' of the slot %s. Next: cd %s && make check\n", s.dir, name, slot, s.dir);
   return tn_cli_done(usage.command, TN_EXIT_OK);

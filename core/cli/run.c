@@ -25,7 +25,7 @@ static const tn_cli_option options[] = {
     {"logprobs", 0, "N", "with --json: the N best alternatives of each token, at most 20"},
     {"no-display-prompt", 0, NULL, "print the answer only"},
     {"save", 0, "FILE", "save the session when done, to be continued with --load"},
-    {"load", 0, "FILE", "continue a saved session: the prompt follows its text"},
+    {"load", 0, "FILE", "continue a saved session: a prompt follows its text; without one its answer goes on"},
 };
 static const tn_cli_usage usage = {
     .command = "run",
@@ -38,12 +38,12 @@ static const tn_cli_usage usage = {
     .n_options = TN_ARRAY_LEN(options),
 };
 
-static bool real(const char *option, const char *text, double *out)
+static bool real(const run_args *a, const char *option, const char *text, double *out)
 {
   char *end;
   *out = strtod(text, &end);
   if (end != text && *end == '\0') return true;
-  tn_cli_mistake(&usage, "--%s %s: not a number", option, text);
+  tn_cli_mistake(&a->cli, "--%s %s: not a number", option, text);
   return false;
 }
 
@@ -52,13 +52,13 @@ static bool add_bias(run_args *a, const char *text)
   char *end;
   long id = strtol(text, &end, 10);
   double x = 0;
-  if (end == text || *end != '=') return tn_cli_mistake(&usage, "--logit-bias %s: want ID=VALUE", text), false;
-  if (!real("logit-bias", end + 1, &x)) return false;
+  if (end == text || *end != '=') return tn_cli_mistake(&a->cli, "--logit-bias %s: want ID=VALUE", text), false;
+  if (!real(a, "logit-bias", end + 1, &x)) return false;
   if (id < 0 || id > INT32_MAX)
-    return tn_cli_mistake(&usage, "--logit-bias %s: a token id is 0 to %d", text, INT32_MAX), false;
-  if (isnan(x)) return tn_cli_mistake(&usage, "--logit-bias %s: not a number", text), false;
+    return tn_cli_mistake(&a->cli, "--logit-bias %s: a token id is 0 to %d", text, INT32_MAX), false;
+  if (isnan(x)) return tn_cli_mistake(&a->cli, "--logit-bias %s: not a number", text), false;
   if (a->sampling.n_bias == RUN_MAX_BIAS)
-    return tn_cli_mistake(&usage, "more than %u --logit-bias", RUN_MAX_BIAS), false;
+    return tn_cli_mistake(&a->cli, "more than %u --logit-bias", RUN_MAX_BIAS), false;
   a->bias_token[a->sampling.n_bias] = (int32_t)id;
   a->bias[a->sampling.n_bias++] = (float)x;
   return true;
@@ -71,26 +71,26 @@ static bool take(run_args *a, int i, const char *v)
   switch (i - (int)TN_N_ENGINE_OPTIONS) {
     case 0: a->prompt = v; return true;
     case 1: a->file = v; return true;
-    case 2: return tn_cli_number(&usage, name, v, -1, 1 << 30, &a->n_predict);
-    case 3: a->seed_given = true; return tn_cli_number(&usage, name, v, 0, INT64_MAX, &a->seed);
-    case 4: return real(name, v, &a->sampling.temperature);
+    case 2: return tn_cli_number(&a->cli, name, v, -1, 1 << 30, &a->n_predict);
+    case 3: a->seed_given = true; return tn_cli_number(&a->cli, name, v, 0, INT64_MAX, &a->seed);
+    case 4: return real(a, name, v, &a->sampling.temperature);
     case 5:
-      if (!tn_cli_number(&usage, name, v, 0, 1 << 30, &n)) return false;
+      if (!tn_cli_number(&a->cli, name, v, 0, 1 << 30, &n)) return false;
       a->sampling.top_k = (int32_t)n;
       return true;
-    case 6: return real(name, v, &a->sampling.top_p);
-    case 7: return real(name, v, &a->sampling.min_p);
-    case 8: return real(name, v, &a->sampling.repetition);
-    case 9: return real(name, v, &a->sampling.presence);
-    case 10: return real(name, v, &a->sampling.frequency);
+    case 6: return real(a, name, v, &a->sampling.top_p);
+    case 7: return real(a, name, v, &a->sampling.min_p);
+    case 8: return real(a, name, v, &a->sampling.repetition);
+    case 9: return real(a, name, v, &a->sampling.presence);
+    case 10: return real(a, name, v, &a->sampling.frequency);
     case 11:
-      if (!tn_cli_number(&usage, name, v, -1, 1 << 30, &n)) return false;
+      if (!tn_cli_number(&a->cli, name, v, -1, 1 << 30, &n)) return false;
       a->sampling.penalty_last = (int32_t)n;
       return true;
     case 12: return add_bias(a, v);
     case 13: a->ignore_eos = true; return true;
     case 14:
-      if (!tn_cli_number(&usage, name, v, 0, TN_MAX_LOGPROBS, &n)) return false;
+      if (!tn_cli_number(&a->cli, name, v, 0, TN_MAX_LOGPROBS, &n)) return false;
       a->n_logprobs = (uint32_t)n;
       return true;
     case 15: a->no_prompt = true; return true;
@@ -101,21 +101,22 @@ static bool take(run_args *a, int i, const char *v)
 
 static int parse(run_args *a, int argc, char **argv)
 {
-  tn_cli_args args;
-  tn_cli_begin(&args, &usage, argc, argv);
+  tn_cli_args *args = &a->cli;
+  a->engine.cli = args;
+  tn_cli_begin(args, &usage, argc, argv);
   const char *v;
   int i;
-  while ((i = tn_cli_next(&args, &v)) >= 0) {
-    bool ok = i < (int)TN_N_ENGINE_OPTIONS ? tn_engine_args_take(&a->engine, &usage, i, v) : take(a, i, v);
+  while ((i = tn_cli_next(args, &v)) >= 0) {
+    bool ok = i < (int)TN_N_ENGINE_OPTIONS ? tn_engine_args_take(&a->engine, i, v) : take(a, i, v);
     if (!ok) return TN_EXIT_USAGE;
   }
-  if (i == TN_CLI_STOP) return args.exit_code;
-  if (args.first_operand < argc)
-    return tn_cli_mistake(&usage, "'%s' is no option; the prompt goes behind -p", argv[args.first_operand]);
-  if (!a->prompt && !a->file) return tn_cli_mistake(&usage, "no prompt: give -p TEXT or -f FILE");
-  if (a->prompt && a->file) return tn_cli_mistake(&usage, "-p and -f: give one of them");
+  if (i == TN_CLI_STOP) return args->exit_code;
+  if (args->first_operand < argc)
+    return tn_cli_mistake(&a->cli, "'%s' is no option; the prompt goes behind -p", argv[args->first_operand]);
+  if (!a->prompt && !a->file && !a->load) return tn_cli_mistake(&a->cli, "no prompt: give -p TEXT or -f FILE");
+  if (a->prompt && a->file) return tn_cli_mistake(&a->cli, "-p and -f: give one of them");
   tn_err err = tn_err_init(); /* now, not after a model was loaded; token ids are checked against it later */
-  if (tn_sampling_check(&a->sampling, INT32_MAX, &err) != TN_OK) return tn_cli_mistake(&usage, "%s", err.msg);
+  if (tn_sampling_check(&a->sampling, INT32_MAX, &err) != TN_OK) return tn_cli_mistake(&a->cli, "%s", err.msg);
   return -1;
 }
 

@@ -68,22 +68,25 @@ static void on_token(void *ctx, const tn_token_event *e)
   if (tn_cli_interrupted()) tn_engine_cancel(s->setup.engine, e->seq);
 }
 
-static void save_session(session *s, uint64_t seq)
+static void save_session(session *s, const tn_seq *seq, uint32_t why)
 {
-  uint8_t *bytes;
-  size_t n;
+  tn_run_file file = {0};
   tn_err err = tn_err_init();
-  tn_status st =
-      tn_engine_save(s->setup.engine, seq, tn_composition_fingerprint(s->setup.composition), &bytes, &n, &err);
-  if (st != TN_OK) {
-    snprintf(s->error, sizeof s->error, "%s", err.msg);
-    return;
+  tn_status st = TN_OK;
+  if (seq->n_done > seq->n_tok)
+    st = tn_fail(&err, TN_E_STATE, "--save %s: the answer ended within a draft, so its cache holds more than its text",
+                 s->a->save);
+  if (st == TN_OK)
+    st = tn_engine_save(s->setup.engine, seq->id, tn_composition_fingerprint(s->setup.composition), &file.bytes,
+                        &file.n, &err);
+  if (st == TN_OK) {
+    file.pending = seq->tokens + seq->n_done;
+    file.n_pending = (uint32_t)(seq->n_tok - seq->n_done);
+    if (why == TN_FINISH_STOP && file.n_pending > 0) file.n_pending--; /* what follows is a new turn */
+    st = tn_run_file_write(s->a->save, &file, &err);
   }
-  FILE *f = fopen(s->a->save, "wb");
-  bool ok = f && fwrite(bytes, 1, n, f) == n;
-  if (f && fclose(f) != 0) ok = false;
-  if (!ok) snprintf(s->error, sizeof s->error, "%s: cannot be written", s->a->save);
-  free(bytes);
+  if (st != TN_OK) snprintf(s->error, sizeof s->error, "%s", err.msg);
+  free(file.bytes);
 }
 
 static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *msg)
@@ -98,51 +101,7 @@ static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *ms
   if (msg)
     snprintf(s->error, sizeof s->error, "%s", msg);
   else if (s->a->save)
-    save_session(s, seq->id);
-}
-
-/* The prompt as text: -p, or the file's bytes. *owned is to be freed. */
-static tn_status prompt_text(const run_args *a, tn_str *text, char **owned, tn_err *err)
-{
-  *owned = NULL;
-  if (a->prompt) {
-    *text = (tn_str){a->prompt, strlen(a->prompt)};
-    return TN_OK;
-  }
-  const char *path = strcmp(a->file, "-") == 0 ? "/dev/stdin" : a->file;
-  FILE *f = fopen(path, "rb");
-  if (!f) return tn_fail(err, TN_E_IO, "%s: cannot be opened", a->file);
-  size_t n = 0, cap = 1 << 16, got;
-  char *p = malloc(cap);
-  while (p && (got = fread(p + n, 1, cap - n, f)) > 0) {
-    n += got;
-    if (n < cap) continue;
-    char *grown = cap < TN_TEXT_MAX ? realloc(p, cap *= 2) : NULL;
-    if (!grown) free(p);
-    p = grown;
-  }
-  bool unread = ferror(f);
-  fclose(f);
-  if (!p) return tn_fail(err, TN_E_NOMEM, "%s: no memory for it", a->file);
-  if (unread) {
-    free(p);
-    return tn_fail(err, TN_E_IO, "%s: cannot be read", a->file);
-  }
-  *owned = p;
-  *text = (tn_str){p, n};
-  return TN_OK;
-}
-
-static tn_status load_session(session *s, const tn_request *r, tn_err *err)
-{
-  char *bytes;
-  size_t n;
-  tn_status st = tn_file_read(s->a->load, (size_t)1 << 34, &bytes, &n, err);
-  if (st != TN_OK) return st;
-  st = tn_engine_restore(s->setup.engine, (const uint8_t *)bytes, n, tn_composition_fingerprint(s->setup.composition),
-                         r, &s->seq, err);
-  free(bytes);
-  return st;
+    save_session(s, seq, why);
 }
 
 static uint64_t choose_seed(const session *s)
@@ -153,17 +112,26 @@ static uint64_t choose_seed(const session *s)
   return seed & INT32_MAX;
 }
 
-static tn_status generate(session *s, const int32_t *ids, size_t n, uint64_t seed, tn_err *err)
+static tn_status begin(session *s, const tn_request *r, const tn_run_file *saved, tn_err *err)
 {
-  tn_request r = {.prompt = ids,
-                  .n_prompt = (int64_t)n,
+  if (!s->a->load) return tn_engine_submit(s->setup.engine, r, &s->seq, err);
+  tn_status st = tn_engine_restore(s->setup.engine, saved->bytes, saved->n,
+                                   tn_composition_fingerprint(s->setup.composition), r, &s->seq, err);
+  if (st != TN_OK) tn_err_prefix(err, "--load %s", s->a->load);
+  return st;
+}
+
+static tn_status generate(session *s, const tn_run_prompt *p, uint64_t seed, tn_err *err)
+{
+  tn_request r = {.prompt = p->ids,
+                  .n_prompt = (int64_t)p->n,
                   .max_new = s->a->n_predict < 0 ? TN_UNTIL_FULL : s->a->n_predict,
                   .sampling = s->a->sampling,
                   .key = seed,
                   .n_logprobs = s->a->n_logprobs,
                   .ignore_eog = s->a->ignore_eos};
   s->start_ns = tn_now_ns();
-  tn_status st = s->a->load ? load_session(s, &r, err) : tn_engine_submit(s->setup.engine, &r, &s->seq, err);
+  tn_status st = begin(s, &r, &p->saved, err);
   while (st == TN_OK && !tn_engine_idle(s->setup.engine)) {
     st = tn_engine_step(s->setup.engine, err);
     if (tn_cli_interrupted()) tn_engine_cancel(s->setup.engine, s->seq);
@@ -239,27 +207,38 @@ static int report(session *s, const int32_t *ids, size_t n, uint64_t seed)
   return tn_cli_done("run", TN_EXIT_OK);
 }
 
+/* Text and saved tokens as the ids to run, and whether they fit. */
+static tn_status prepare(const session *s, tn_run_prompt *p, tn_err *err)
+{
+  tn_status st = tn_run_prompt_read(s->a, s->setup.tokenizer, p, err);
+  int64_t ctx = tn_engine_stat(s->setup.engine).ctx, n = (int64_t)p->n, new = s->a->n_predict;
+  if (st != TN_OK || s->a->load || n + (new < 0 ? 0 : new) <= ctx) return st;
+  return tn_fail(err, TN_E_NEVER,
+                 "the prompt has %lld tokens and -n %lld asks for as many more, but [engine] ctx is %lld: lower -n, "
+                 "shorten the prompt, or raise ctx",
+                 (long long)n, (long long)new, (long long)ctx);
+}
+
 static int run_prompt(session *s)
 {
-  tn_str text = {"", 0};
-  char *owned = NULL;
-  int32_t *ids = NULL;
-  size_t n = 0;
+  tn_run_prompt p = {0};
   tn_err err = tn_err_init();
-  tn_status st = prompt_text(s->a, &text, &owned, &err);
-  uint32_t special = s->a->load ? TN_TOKENIZE_PARSE_SPECIAL : TN_TOKENIZE_ADD_SPECIAL | TN_TOKENIZE_PARSE_SPECIAL;
-  if (st == TN_OK) st = tn_tokenize(s->setup.tokenizer, text.p, text.n, special, &ids, &n, &err);
+  tn_status st = prepare(s, &p, &err);
   uint64_t seed = choose_seed(s);
   if (st == TN_OK && !s->a->engine.json) {
     tn_engine_print_memory(stderr, &s->setup, s->a->engine.verbose);
-    if (!s->a->no_prompt) fwrite(text.p, 1, text.n, stdout);
+    if (!s->a->no_prompt) fwrite(p.text.p, 1, p.text.n, stdout);
     fflush(stdout);
   }
-  if (st == TN_OK) st = generate(s, ids, n, seed, &err);
+  if (st == TN_OK) st = generate(s, &p, seed, &err);
   if (st == TN_OK && s->error[0]) st = tn_fail(&err, TN_E_IO, "%s", s->error);
-  int code = st == TN_OK ? report(s, ids, n, seed) : tn_cli_fail("run", &err);
-  free(ids);
-  free(owned);
+  if (st != TN_OK) {
+    tn_engine_args_explain(&s->a->engine, &err);
+    if (s->n_new > 0 && !s->a->engine.json) puts("");
+    fflush(stdout);
+  }
+  int code = st == TN_OK ? report(s, p.ids, p.n, seed) : tn_cli_fail(&s->a->cli, &err);
+  tn_run_prompt_free(&p);
   return code;
 }
 
@@ -272,7 +251,7 @@ int tn_run_session(const run_args *a)
   s.shown = malloc(TN_UTF8_FEED_MAX(MAX_PIECE));
   s.ids = a->engine.json ? json_array() : NULL;
   s.logprobs = a->engine.json && a->n_logprobs ? json_array() : NULL;
-  int code = s.piece && s.shown ? tn_engine_args_open("run", &a->engine, &more, &s.setup) : TN_EXIT_FAIL;
+  int code = s.piece && s.shown ? tn_engine_args_open(&a->engine, &more, &s.setup) : TN_EXIT_FAIL;
   if (code == TN_EXIT_OK) {
     code = run_prompt(&s);
     tn_setup_close(&s.setup);

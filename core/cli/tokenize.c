@@ -27,6 +27,7 @@ static const tn_cli_usage usage = {
 };
 
 typedef struct tokenize_args {
+  tn_cli_args cli;
   const char *model, *prompt, *file;
   bool ids, json;
   uint32_t flags;
@@ -34,11 +35,11 @@ typedef struct tokenize_args {
 
 static int parse(tokenize_args *a, int argc, char **argv)
 {
-  tn_cli_args args;
-  tn_cli_begin(&args, &usage, argc, argv);
+  tn_cli_args *args = &a->cli;
+  tn_cli_begin(args, &usage, argc, argv);
   const char *v;
   int i;
-  while ((i = tn_cli_next(&args, &v)) >= 0) {
+  while ((i = tn_cli_next(args, &v)) >= 0) {
     switch (i) {
       case OPT_MODEL: a->model = v; break;
       case OPT_PROMPT: a->prompt = v; break;
@@ -49,11 +50,11 @@ static int parse(tokenize_args *a, int argc, char **argv)
       default: a->json = true; break;
     }
   }
-  if (i == TN_CLI_STOP) return args.exit_code;
-  if (args.first_operand < argc)
-    return tn_cli_mistake(&usage, "'%s' is no option; the text goes behind -p", argv[args.first_operand]);
-  if (!a->model) return tn_cli_mistake(&usage, "no model: give -m FILE");
-  if (!a->prompt == !a->file) return tn_cli_mistake(&usage, "give the text with -p or with -f");
+  if (i == TN_CLI_STOP) return args->exit_code;
+  if (args->first_operand < argc)
+    return tn_cli_mistake(args, "'%s' is no option; the text goes behind -p", argv[args->first_operand]);
+  if (!a->model) return tn_cli_mistake(args, "no model: give -m FILE");
+  if (!a->prompt == !a->file) return tn_cli_mistake(args, "give the text with -p or with -f");
   return -1;
 }
 
@@ -96,7 +97,7 @@ int tn_cli_tokenize(int argc, char **argv)
   if (st == TN_OK) st = tn_tokenizer_load(g, &t, &err);
   if (st == TN_OK && a.file) st = tn_file_read(a.file, TN_TEXT_MAX, &bytes, &n_text, &err);
   if (st == TN_OK) st = tn_tokenize(t, a.prompt ? a.prompt : bytes, n_text, a.flags, &ids, &n, &err);
-  code = st == TN_OK ? print(t, ids, n, &a) : tn_cli_fail("tokenize", &err);
+  code = st == TN_OK ? print(t, ids, n, &a) : tn_cli_fail(&a.cli, &err);
   free(ids);
   free(bytes);
   tn_tokenizer_free(t);

@@ -18,7 +18,10 @@ static tn_status read_config(const tn_setup_args *a, tn_setup *s, tn_err *err)
     free(bytes);
   }
   for (size_t i = 0; st == TN_OK && i < a->n_conf; i++) st = tn_config_load(s->config, a->conf[i], err);
-  for (size_t i = 0; st == TN_OK && i < a->n_sets; i++) st = tn_config_set(s->config, a->sets[i], err);
+  for (size_t i = 0; st == TN_OK && i < a->n_sets; i++) {
+    const char *from = a->sets_from ? a->sets_from[i] : NULL;
+    st = from ? tn_config_set_from(s->config, a->sets[i], from, err) : tn_config_set(s->config, a->sets[i], err);
+  }
   return st == TN_OK ? tn_compose_host(s->config, &s->host, err) : st;
 }
 

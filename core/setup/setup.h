@@ -10,9 +10,10 @@
 #include "loader/loader.h"
 #include "tokenizer/tokenizer.h"
 
-typedef struct tn_setup_args { /* borrowed until tn_setup_open returns, events and callbacks until close */
-  const char *const *conf;     /* [n_conf] INI files; none: default.ini of conf_dir */
-  const char *const *sets;     /* [n_sets] "section.key=value" */
+typedef struct tn_setup_args {  /* borrowed until tn_setup_open returns, events and callbacks until close */
+  const char *const *conf;      /* [n_conf] INI files; none: default.ini of conf_dir */
+  const char *const *sets;      /* [n_sets] "section.key=value" */
+  const char *const *sets_from; /* [n_sets] what the user wrote for each; NULL, or NULL in it: --set and the text */
   size_t n_conf, n_sets;
   const char *model;    /* file; NULL: [model] path */
   const char *conf_dir; /* folder of the installation's configurations, or NULL */

@@ -87,6 +87,40 @@ Test(cli_compose, refusals_go_to_stderr_with_1)
   cr_assert(eq(str, out, "tenon compose: no/such.ini: cannot be opened: No such file or directory\n"));
 }
 
+Test(cli_compose, refusals_as_json)
+{
+  cr_assert(eq(int, run("compose --no-model --json" REF "--set engine.treads=2 2>/dev/null"), 1));
+  json_t *j = json_loads(out, 0, NULL), *e = json_object_get(j, "error");
+  cr_assert(eq(str, (char *)json_string_value(json_object_get(e, "status")), "TN_E_ARG"), "%s", out);
+  cr_assert(eq(str, (char *)json_string_value(json_object_get(e, "message")),
+               "--set engine.treads=2: [engine] has no option 'treads'; did you mean 'threads'?"));
+  json_decref(j);
+}
+
+/* A letter stands for one long option, whatever the command; but in bench, as in llama-bench, -p and -n are lists of
+ * lengths. */
+Test(cli_compose, letters_mean_the_same_everywhere)
+{
+  const char *commands[] = {"run",          "bench",         "eval",         "tokenize",   "compose",
+                            "plugins list", "plugins check", "plugins info", "plugins new"};
+  char meaning[128][32] = {{0}};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    char args[64], name[32];
+    snprintf(args, sizeof args, "%s --help", commands[i]);
+    cr_assert(eq(int, run(args), 0));
+    for (const char *at = out; (at = strstr(at, "\n  -")); at++) {
+      if (sscanf(at + 5, ", --%31[a-z-]", name) != 1) continue;
+      if (!strcmp(commands[i], "bench") && strchr("pn", at[4])) continue;
+      char *known = meaning[at[4] & 127];
+      if (*known) cr_expect(eq(str, known, name), "-%c of %s", at[4], commands[i]);
+      strcpy(known, name);
+    }
+  }
+  cr_expect(eq(str, meaning['s'], "seed"));
+  cr_expect(eq(str, meaning['b'], "batch-size"));
+  cr_expect(eq(str, meaning['n'], "predict"));
+}
+
 Test(cli_compose, model_that_is_not_there)
 {
   cr_assert(eq(int, run("compose" REF "--set model.path=no/such.gguf " CONF "/default.ini 2>&1"), 1));

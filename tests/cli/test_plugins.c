@@ -126,9 +126,14 @@ Test(plugins, info_shows_options_tokens_and_counters)
   cr_expect(eq(int, plugins("info"), 2));
 }
 
-Test(plugins, check_prints_each_test_and_its_findings)
+Test(plugins, check_prints_a_line_a_level_and_what_did_not_pass)
 {
   cr_expect(eq(int, plugins("check " BROKEN "/sound.so"), 0));
+  cr_expect(strstr(out, "level 0, the file         ") == out && strstr(out, "TN-L0-01") == NULL, "%s", out);
+  cr_expect(strstr(out, "\nlevel 2, the descriptor   ") != NULL, "%s", out);
+  cr_expect(eq(int, plugins("check " BROKEN "/hook_null.so"), 1));
+  cr_expect(strstr(out, "\nTN-L2-07  FAIL ") != NULL && strstr(out, "passed, 1 failed") != NULL, "%s", out);
+  cr_expect(eq(int, plugins("check -v " BROKEN "/sound.so"), 0));
   cr_expect(strstr(out, "TN-L0-01  PASS     ELF64 shared object") == out, "%s", out);
   cr_expect(strstr(out, ", 0 failed, 0 crashed, 0 ran out of time, ") != NULL, "%s", out);
   cr_expect(eq(int, plugins("check --quiet " BROKEN "/hook_null.so"), 1));
