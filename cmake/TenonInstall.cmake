@@ -12,8 +12,9 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/contrib/scaffold/" DESTINATION share/te
   USE_SOURCE_PERMISSIONS OPTIONAL)
 
 # For plugins out of tree: pkg-config and find_package(Tenon) with tenon_add_plugin.
-configure_file("${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in" "${PROJECT_BINARY_DIR}/tenon.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/tenon.pc" DESTINATION lib/pkgconfig)
+# In the build tree tenon.pc lies as in an installation, and serves plugins there as well.
+configure_file("${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in" "${PROJECT_BINARY_DIR}/lib/pkgconfig/tenon.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/lib/pkgconfig/tenon.pc" DESTINATION lib/pkgconfig)
 set(package_dir lib/cmake/Tenon)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/TenonConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/TenonConfig.cmake" INSTALL_DESTINATION ${package_dir})

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "cli/plugins.h"
+#include "compose/tokens.h"
 #include "config/param.h"
+#include "config/section.h"
 #include "loader/note.h"
 
 /* Names of set bits, in the order of the bits. */
@@ -32,15 +34,34 @@ static void print_list(const char *what, const char *const *list)
   putchar('\n');
 }
 
-static void print_flags(const flag_name *names, size_t n, uint32_t flags, const char *none)
+/* The same with what each token stands for, one a line. */
+static void print_tokens(const char *what, const char *const *list)
 {
-  bool any = false;
-  for (size_t i = 0; i < n; i++) {
-    if (!(flags & names[i].bit)) continue;
-    printf("%s%s", any ? ", " : "", names[i].name);
-    any = true;
+  if (!list || !list[0]) printf("  %-12s -\n", what);
+  for (size_t i = 0; list && list[i]; i++) {
+    const tn_token_info *info = tn_capability_find(list[i]);
+    printf("  %-12s %s%s%s\n", i ? "" : what, list[i], info ? ": " : "", info ? info->phrase : "");
   }
-  if (!any) printf("%s", none);
+}
+
+/* "[compose] weights, kv or demote = int8": where a composition names it. */
+static void print_use(const tn_desc *d)
+{
+  const char *keys[16];
+  size_t n = 0;
+  const tn_compose_key *k;
+  for (size_t i = 0; (k = tn_compose_key_at(i)); i++)
+    if (k->slot == d->slot && n < TN_ARRAY_LEN(keys)) keys[n++] = k->key;
+  printf("  %-12s [compose] ", "use");
+  for (size_t i = 0; i < n; i++) printf("%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", keys[i]);
+  printf(" = %s\n", d->name);
+}
+
+static void print_claims(uint32_t flags)
+{
+  const char *exact = flags & TN_F_EXACT ? "exact (the tokens that there would be without it)" : "approximate";
+  printf("  %-12s %s%s\n", "claims", exact,
+         flags & TN_F_DETERMINISTIC ? "; deterministic (the same input, the same bits)" : "");
 }
 
 /* Which functions of the vtable are there, and which it does without. */
@@ -63,15 +84,32 @@ static void print_hooks(const tn_desc *d)
   putchar('\n');
 }
 
+/* The default as a value is shown elsewhere. Free with free(). */
+static char *default_words(const tn_param *p)
+{
+  tn_value v;
+  if (!p->def) return tn_strdup("required");
+  if (tn_param_default(p, &v, NULL) != TN_OK) return tn_strdup(p->def);
+  char *text = tn_param_render(p, &v), *words = text ? tn_asprintf("default %s", *text ? text : "none") : NULL;
+  free(text);
+  tn_value_free(&v);
+  return words;
+}
+
 static void print_param(const tn_param *p)
 {
-  char *range = tn_param_range(p);
-  printf("    %-16s %s", p->key, range ? range : type_names[p->type]);
-  if (p->def) printf("; default %s", *p->def ? p->def : "empty");
-  printf(" [");
-  print_flags(param_flags, TN_ARRAY_LEN(param_flags), p->flags, "-");
-  printf("]\n    %-16s %s\n", "", p->help);
+  static const flag_name shown[] = {{TN_P_OUTPUT, "changes tokens"},
+                                    {TN_P_RUNTIME, "can be set while running"},
+                                    {TN_P_REQUEST, "can differ by request"},
+                                    {TN_P_DEPRECATED, "deprecated"}};
+  char *range = tn_param_range(p), *otherwise = default_words(p);
+  printf("    %-16s %s\n", p->key, p->help);
+  printf("    %-16s %s; %s", "", range ? range : type_names[p->type], otherwise ? otherwise : "");
+  for (size_t i = 0; i < TN_ARRAY_LEN(shown); i++)
+    if (p->flags & shown[i].bit) printf("; %s", shown[i].name);
+  putchar('\n');
   free(range);
+  free(otherwise);
 }
 
 void tn_cli_describe(const tn_plugin *p)
@@ -80,23 +118,22 @@ void tn_cli_describe(const tn_plugin *p)
   char sha256[65] = "?";
   tn_plugin_sha256(p, sha256, NULL);
   printf("%s %s, %s: %s\n\n", d->name, d->version, tn_slot_name(d->slot), d->summary);
-  printf("  %-12s %s\n", "id", d->id);
+  print_use(d);
+  print_claims(d->flags);
+  print_tokens("needs", d->needs);
+  print_tokens("conflicts", d->conflicts);
+  print_tokens("provides", d->provides);
+  printf("  options of [%s.%s]%s\n", tn_slot_name(d->slot), d->name, d->params && d->params[0] ? "" : ": none");
+  for (const tn_param *const *q = d->params; q && *q; q++) print_param(*q);
+  printf("\n  %-12s %s\n", "id", d->id);
   printf("  %-12s %s\n", "file", p->path);
   printf("  %-12s %s\n", "sha256", sha256);
   printf("  %-12s %s %s, %s, %s, build %s\n", "module", p->module->name, p->module->version, or_dash(p->module->vendor),
          or_dash(p->module->license), or_dash(p->module->build));
   printf("  %-12s plugin ABI %u.%u, %s version %u, instruction set %s\n", "contract", p->module->abi_major,
          p->module->abi_minor, tn_slot_name(d->slot), d->slot_version, tn_isa_name(p->isa));
-  printf("  %-12s ", "claims");
-  print_flags(desc_flags, TN_ARRAY_LEN(desc_flags), d->flags, "-");
-  putchar('\n');
-  print_list("provides", d->provides);
-  print_list("needs", d->needs);
-  print_list("conflicts", d->conflicts);
   print_list("counters", d->counters);
   print_hooks(d);
-  printf("  options of [%s.%s]%s\n", tn_slot_name(d->slot), d->name, d->params && d->params[0] ? "" : ": none");
-  for (const tn_param *const *q = d->params; q && *q; q++) print_param(*q);
 }
 
 /* ---- JSON */

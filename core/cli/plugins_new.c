@@ -45,6 +45,51 @@ static void warn_taken(const char *name)
   tn_loader_free(loader);
 }
 
+/* A word of a shell command: in quotes where it needs them. */
+static void print_word(const char *word)
+{
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+";
+  bool quote = strspn(word, plain) < strlen(word);
+  if (quote) putchar('\'');
+  for (const char *p = word; *p; p++) fputs(*p == '\'' ? "'\\''" : (char[]){*p, '\0'}, stdout);
+  if (quote) putchar('\'');
+}
+
+/* Is the running command the first `tenon` in PATH? */
+static bool in_path(const char *exe)
+{
+  const char *path = getenv("PATH");
+  while (path && *path) {
+    size_t n = strcspn(path, ":");
+    char *file = tn_asprintf("%.*s/tenon", (int)n, path), *real = file ? realpath(file, NULL) : NULL;
+    bool found = real != NULL, same = found && strcmp(real, exe) == 0;
+    free(file);
+    free(real);
+    if (found) return same;
+    path += n + (path[n] == ':');
+  }
+  return false;
+}
+
+/* The commands that work from here: this very tenon, and the header beside it. prefix/bin/tenon is running. */
+static void print_next(const char *dir, const char *name, const char *prefix)
+{
+  char *exe = tn_asprintf("%s/bin/tenon", prefix), *pc = tn_asprintf("%s/lib/pkgconfig", prefix);
+  const char *searched = getenv("PKG_CONFIG_PATH");
+  bool found = exe && in_path(exe);
+  printf("Next:\n  cd ");
+  print_word(dir);
+  printf("\n  make check");
+  if (exe && !found) printf(" TENON="), print_word(exe);
+  if (pc && strcmp(prefix, "/usr") != 0 && !(searched && strstr(searched, pc)))
+    printf(" PKG_CONFIG_PATH="), print_word(pc);
+  printf("\n  TN_PATH=$PWD/build/lib/tenon ");
+  print_word(found || !exe ? "tenon" : exe);
+  printf(" run --conf %s.ini -m MODEL.gguf -p Hello\n", name);
+  free(exe);
+  free(pc);
+}
+
 /* share/tenon/scaffold beside the folder of configurations. Free with free(). */
 static char *texts(void)
 {
@@ -70,9 +115,14 @@ int tn_cli_plugins_new(int argc, char **argv)
   tn_err err = tn_err_init();
   tn_scaffold s = {.slot = tn_slot_by_name(slot), .name = name, .from = from, .dir = dir ? dir : name};
   tn_status st = from ? tn_scaffold_write(&s, &err) : tn_fail(&err, TN_E_IO, "the folder share/tenon cannot be found");
-  free(from);
-  if (st != TN_OK) return tn_cli_fail(&args, &err);
+  if (st != TN_OK) {
+    free(from);
+    return tn_cli_fail(&args, &err);
+  }
   warn_taken(name);
-  printf("%s: a plugin '%s' of the slot %s. Next: cd %s && make check\n", s.dir, name, slot, s.dir);
+  printf("%s: a plugin '%s' of the slot %s. ", s.dir, name, slot);
+  from[strlen(from) - strlen("/share/tenon/scaffold")] = '\0';
+  print_next(s.dir, name, from);
+  free(from);
   return tn_cli_done(usage.command, TN_EXIT_OK);
 }

@@ -16,7 +16,8 @@
 
 #define MAX_FILE (1u << 20)
 
-/* A file of the scaffold and what it is called in the new folder; %s is the plugin's or the slot's name. */
+/* A file of the scaffold and what it is called in the new folder; %s is the plugin's or the slot's name. A slot may have
+ * its own: backend_check.sh goes before check.sh. */
 typedef struct text_file {
   const char *from, *to;
   bool executable;
@@ -76,9 +77,19 @@ static tn_status write_file(const char *path, const tn_text *text, bool executab
   return ok ? TN_OK : tn_fail(err, TN_E_IO, "%s: %s", path, strerror(errno));
 }
 
+/* The scaffold's text: the slot's own where there is one. Free with free(); NULL: no memory. */
+static char *source(const tn_scaffold *s, const text_file *f)
+{
+  const char *slot = tn_slot_name(s->slot);
+  char *own = tn_asprintf("%s/%s_%s", s->from, slot, f->from);
+  if (!own || access(own, F_OK) == 0) return own;
+  free(own);
+  return join(s->from, f->from, slot);
+}
+
 static tn_status write_one(const tn_scaffold *s, const text_file *f, tn_err *err)
 {
-  char *from = join(s->from, f->from, tn_slot_name(s->slot)), *to = join(s->dir, f->to, s->name), *bytes = NULL;
+  char *from = source(s, f), *to = join(s->dir, f->to, s->name), *bytes = NULL;
   tn_text text = {0};
   size_t n = 0;
   tn_status st = from && to ? tn_file_read(from, MAX_FILE, &bytes, &n, err)

@@ -92,21 +92,22 @@ static const char *const needs[] = {"collective/1", NULL};
 static const char *const conflicts[] = {"kv.history/1", NULL};
 static const char *const counters[] = {"ranks_planned", NULL};
 
-static const tn_desc desc = {.struct_size = sizeof desc,
-                             .slot = TN_SLOT_PARALLEL,
-                             .slot_version = TN_SLOT_VERSION,
-                             .flags = TN_F_DETERMINISTIC | TN_F_EXACT,
-                             .id = "org.tenon.tensor",
-                             .name = "tensor",
-                             .version = "1.0.0",
-                             .summary = "heads and feed-forward channels shared among ranks",
-                             .needs = needs,
-                             .conflicts = conflicts,
-                             .params = params,
-                             .counters = counters,
-                             .validate = validate,
-                             .create = create,
-                             .destroy = destroy,
-                             .vtable = &vtable};
+static const tn_desc desc = {
+    .struct_size = sizeof desc,
+    .slot = TN_SLOT_PARALLEL,
+    .slot_version = TN_SLOT_VERSION,
+    .flags = TN_F_DETERMINISTIC | TN_F_EXACT,
+    .id = "org.tenon.tensor",
+    .name = "tensor",
+    .version = "1.0.0",
+    .summary = "heads and feed-forward channels shared among ranks (Megatron-LM, Shoeybi et al. 2019)",
+    .needs = needs,
+    .conflicts = conflicts,
+    .params = params,
+    .counters = counters,
+    .validate = validate,
+    .create = create,
+    .destroy = destroy,
+    .vtable = &vtable};
 
 TN_PLUGIN(tensor, "org.tenon.tensor", TN_SLOT_PARALLEL, "1.0.0", "Tenon", "Apache-2.0", desc);

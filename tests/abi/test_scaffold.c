@@ -66,6 +66,29 @@ Test(scaffold, every_slot_compiles_and_passes_the_checker, .timeout = 110)
   shell_rmdir(dir);
 }
 
+/* As the command tells its user to: make check, with the header and the command of the build tree. */
+Test(scaffold, make_check_passes_for_every_slot, .timeout = 110)
+{
+  char out[1 << 16], *dir;
+  if (shell(out, sizeof out, "test -x '%s/bin/tenon' -a -e '%s/lib/tenon/backend/cpu.so'", TN_BUILD_DIR,
+            TN_BUILD_DIR) != 0)
+    cr_skip_test("the command and the plugins are not built");
+  if (!shell_has("pkg-config") || !shell_has("make")) cr_skip_test("there is no pkg-config or no make");
+  dir = shell_mkdir();
+  for (uint32_t slot = TN_SLOT_FIRST; slot <= TN_SLOT_LAST; slot++) {
+    const char *word = tn_slot_name(slot);
+    int rc = shell(out, sizeof out,
+                   "unset TN_PATH CFLAGS && cd '%s' && '%s/bin/tenon' plugins new %s my_%s >hint && cd my_%s && "
+                   "eval \"$(grep 'make check' ../hint)\" CC=\"'cc -Werror'\"",
+                   dir, TN_BUILD_DIR, word, word, word);
+    cr_expect(eq(int, rc, 0), "%s: %s", word, out);
+    cr_expect(strstr(out, ", 0 warned, 0 failed,") != NULL, "%s: %s", word, out);
+    cr_expect(strstr(out, slot == TN_SLOT_BACKEND ? "\nnot composed yet: " : "\n    set at    my_") != NULL, "%s: %s",
+              word, out);
+  }
+  shell_rmdir(dir);
+}
+
 Test(scaffold, files_that_exist_are_not_touched)
 {
   char *dir = shell_mkdir(), out[512], want[128];
