@@ -74,21 +74,42 @@ install_packages()
   rm -f "$log"
 }
 
-# build <preset> <folder> <cmake option>... [-- <target>...]: configures and builds; silent unless something is built
-# or fails. The whole output is kept in <folder>.log.
+# progress <folder> <log>: says from the third second on that a build is under way and how far it is: a line that is
+# overwritten on a terminal, elsewhere a line every ten seconds. Runs beside the build until it is killed.
+progress()
+{
+  local folder=$1 log=$2 second=0 at end='\n'
+  [ -t 1 ] && end='\r'
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
+    second=$((second + 1))
+    [ $second -ge 2 ] || continue
+    [ -t 1 ] || [ $((second % 10)) = 2 ] || continue
+    at=$(grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 1) || true
+    # shellcheck disable=SC2059 # the line's end is chosen above
+    printf "building in %s/ %s, %s s (output in %s)$end" "$folder" "$at" "$second" "$log"
+  done
+}
+
+# build <preset> <folder> <cmake option>... [-- <target>...]: configures and builds; silent unless that takes
+# seconds or fails. The whole output is kept in <folder>.log.
 build()
 {
-  local preset=$1 folder=$2 options=() targets=() log=$2.log
+  local preset=$1 folder=$2 options=() targets=() log=$2.log watcher status=0
   shift 2
   while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
   [ $# -gt 0 ] && shift
   [ $# -gt 0 ] && targets=(--target "$@")
-  [ -e "$folder/build.ninja" ] || say "building in $folder/ (output in $log)"
   if ! cmake --preset "$preset" "${options[@]}" >"$log" 2>&1; then
     cat "$log" >&2
     die "cmake could not configure $folder/; mend what it says above, or remove $folder/ if it is from another set-up"
   fi
-  if ! cmake --build "$folder" "${targets[@]}" >>"$log" 2>&1; then
+  progress "$folder" "$log" &
+  watcher=$!
+  cmake --build "$folder" "${targets[@]}" >>"$log" 2>&1 || status=$?
+  kill $watcher 2>/dev/null
+  wait $watcher 2>/dev/null || true
+  [ ! -t 1 ] || printf '\033[K'
+  if [ $status != 0 ]; then
     grep -A 15 -E '^FAILED|error:|undefined reference' "$log" | head -n 60 >&2
     die "the build in $folder/ failed; all of its output is in $log"
   fi

@@ -11,7 +11,7 @@ enum { OPT_MODEL = 0, OPT_SET, OPT_EXPLAIN, OPT_DIFF, OPT_JSON, OPT_NO_MODEL, MA
 static const tn_cli_option options[] = {
     [OPT_MODEL] = {"model", 'm', "FILE", "model to check against, a GGUF file; over [model] path"},
     [OPT_SET] = {"set", 0, "S.K=V",
-                 "one option, as in --set engine.threads=2 or --set compose.kv=int8; may be repeated"},
+                 "one option, as in --set engine.threads=2 or --set compose.kv=NAME; may be repeated"},
     [OPT_EXPLAIN] = {"explain", 0, NULL, "what each key got and why, with the origin of every option"},
     [OPT_DIFF] = {"diff", 0, NULL, "compare the compositions of exactly two files"},
     [OPT_JSON] = {"json", 0, NULL, "print JSON"},
