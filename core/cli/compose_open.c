@@ -18,6 +18,17 @@ tn_status tn_cli_loader(tn_loader **out, tn_err *err)
   return tn_loader_new(&cfg, out, err);
 }
 
+/* -m as what it stands for, [model] path. */
+static tn_status set_model(tn_config *c, const char *path, tn_err *err)
+{
+  char *set = tn_asprintf("model.path=%s", path), *where = tn_asprintf("-m %s", path);
+  tn_status st = set && where ? tn_config_set_from(c, set, where, err)
+                              : tn_fail(err, TN_E_NOMEM, "no memory for the configuration");
+  free(set);
+  free(where);
+  return st;
+}
+
 static tn_status read_config(const tn_cli_open_args *a, tn_config **out, tn_err *err)
 {
   char *conf_dir = tn_cli_conf_dir(), *file = NULL;
@@ -31,6 +42,7 @@ static tn_status read_config(const tn_cli_open_args *a, tn_config **out, tn_err 
   }
   for (size_t i = 0; i < a->n_files && !st; i++) st = tn_config_load(c, a->files[i], err);
   for (size_t i = 0; i < a->n_sets && !st; i++) st = tn_config_set(c, a->sets[i], err);
+  if (!st && a->model) st = set_model(c, a->model, err);
   free(file);
   free(conf_dir);
   *out = c;
@@ -44,8 +56,7 @@ static tn_status open_model(const tn_cli_open_args *a, tn_cli_composed *s, tn_er
   if (a->without_model) return TN_OK;
   tn_status st = tn_compose_host(s->config, &host, err);
   if (st) return st;
-  const char *path = a->model ? a->model : host.model_path;
-  if (*path) st = tn_model_open(path, a->progress, a->progress_ctx, &s->model, err);
+  if (*host.model_path) st = tn_model_open(host.model_path, a->progress, a->progress_ctx, &s->model, err);
   tn_compose_host_free(&host);
   return st;
 }

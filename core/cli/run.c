@@ -27,6 +27,22 @@ static const tn_cli_option options[] = {
     {"save", 0, "FILE", "save the session when done, to be continued with --load"},
     {"load", 0, "FILE", "continue a saved session: a prompt follows its text; without one its answer goes on"},
 };
+/* The lines on stderr, for --help. */
+static void more(FILE *out)
+{
+  fputs("\nOn stderr, besides warnings:\n"
+        "  KV cache size: N tokens                 tokens whose keys and values fit into the cache, all sequences\n"
+        "                                          together ([engine] kv_budget, or max_seqs times the context)\n"
+        "  Maximum concurrency for N tokens per request: Rx\n"
+        "                                          so many requests of the whole context N (-c) fit at once\n"
+        "  prompt eval time = T / N tokens         from the start to the first token; N tokens were run for it\n"
+        "         eval time = T / N tokens         from the first token to the last, N behind the first\n"
+        "  draft acceptance rate = R               drafted tokens that the model agreed with\n"
+        "  composition = X                         fingerprint of plugins, options and model: answers of one\n"
+        "                                          fingerprint and seed are the same\n",
+        out);
+}
+
 static const tn_cli_usage usage = {
     .command = "run",
     .operands = "",
@@ -36,6 +52,7 @@ static const tn_cli_usage usage = {
                "  tenon run -m M.gguf -p Hello --set compose.draft=ngram --json",
     .options = options,
     .n_options = TN_ARRAY_LEN(options),
+    .more = more,
 };
 
 static bool real(const run_args *a, const char *option, const char *text, double *out)

@@ -34,17 +34,39 @@ static void head(FILE *f, const tn_composition *c)
   fprintf(f, "fingerprint %s%s\n", hex, c->stack.model ? "" : " (without a model)");
 }
 
+typedef struct columns { /* of the summary, each as wide as its longest word */
+  int key, name, id, version;
+} columns;
+
+static void widen_to(int *width, const char *word)
+{
+  if ((int)strlen(word) > *width) *width = (int)strlen(word);
+}
+
+static void widen(columns *w, const tn_choice *p)
+{
+  char key[64];
+  key_words(p, key);
+  widen_to(&w->key, key);
+  widen_to(&w->name, p->desc->name);
+  widen_to(&w->id, p->desc->id);
+  widen_to(&w->version, p->desc->version);
+}
+
 char *tn_composition_summary(const tn_composition *c)
 {
   char *text = NULL;
   size_t n;
   FILE *f = open_memstream(&text, &n);
   if (!f) return NULL;
+  columns w = {0};
+  for (uint32_t i = 0; i < c->stack.n; i++) widen(&w, &c->stack.part[i]);
   for (uint32_t i = 0; i < c->stack.n; i++) {
     const tn_choice *p = &c->stack.part[i];
     char key[64];
     key_words(p, key);
-    fprintf(f, "%-10s = %-16s %s %s  (%s)\n", key, p->desc->name, p->desc->id, p->desc->version, p->where);
+    fprintf(f, "%-*s = %-*s  %-*s %-*s  (%s)\n", w.key, key, w.name, p->desc->name, w.id, p->desc->id, w.version,
+            p->desc->version, p->where);
   }
   head(f, c);
   return tn_text_finish(f, &text);
@@ -75,18 +97,39 @@ static void list(FILE *f, const char *what, const char *const *tokens)
   if (tokens && tokens[0]) fputc('\n', f);
 }
 
+/* "seed = 0"; as wide as it is, a value too long for the columns pushes what follows to the next line. */
+static int setting_words(const tn_fact *x, char out[160])
+{
+  int n = snprintf(out, 160, "%s = %s", x->param->key, *x->value ? x->value : "(none)");
+  return n < 160 ? n : 159;
+}
+
+/* An option: setting, where it comes from, whether it matters for the tokens; then its help. */
+static void option(FILE *f, const tn_fact *x, int where_width)
+{
+  enum { SETTING = 34 };
+  char setting[160];
+  int n = setting_words(x, setting);
+  fprintf(f, "    %-*s", SETTING, setting);
+  if (n > SETTING) fprintf(f, "\n    %-*s", SETTING, "");
+  fprintf(f, " %-*s%s\n", x->output ? 0 : where_width, x->where ? x->where : "default",
+          x->output ? "" : "  [does not change tokens]");
+  if (x->param->help) fprintf(f, "        %s\n", x->param->help);
+}
+
 /* The options of part (TN_FACT_HOST: of the host that begin with prefix). */
 static void options(FILE *f, const tn_facts *facts, uint32_t part, const char *prefix)
 {
-  for (size_t i = 0; i < facts->n; i++) {
-    const tn_fact *x = &facts->at[i];
-    if (x->part != part || x->is_part || strncmp(x->name, prefix, strlen(prefix)) != 0) continue;
-    char setting[160];
-    snprintf(setting, sizeof setting, "%s = %s", x->param->key, *x->value ? x->value : "(none)");
-    fprintf(f, "    %-34s %s%s\n", setting, x->where ? x->where : "default",
-            x->output ? "" : "  [does not change tokens]");
-    if (x->param->help) fprintf(f, "        %s\n", x->param->help);
-  }
+  int width = 0;
+  for (int pass = 0; pass < 2; pass++) /* the first finds the widest origin of those that a note follows */
+    for (size_t i = 0; i < facts->n; i++) {
+      const tn_fact *x = &facts->at[i];
+      if (x->part != part || x->is_part || strncmp(x->name, prefix, strlen(prefix)) != 0) continue;
+      if (pass == 1)
+        option(f, x, width);
+      else if (!x->output)
+        widen_to(&width, x->where ? x->where : "default");
+    }
 }
 
 static void part(FILE *f, const tn_composition *c, const tn_facts *facts, uint32_t i)

@@ -44,7 +44,7 @@ TestSuite(cli_compose, .init = built);
 Test(cli_compose, summary)
 {
   cr_assert(eq(int, run("compose --no-model" REF CONF "/default.ini"), 0), "%s", out);
-  cr_assert(strstr(out, "backend    = ref ") == out, "%s", out);
+  cr_assert(strstr(out, "backend   = ref ") == out, "%s", out);
   cr_assert(strstr(out, "\nfingerprint ") != NULL, "%s", out);
   char first[sizeof out];
   strcpy(first, strstr(out, "fingerprint "));
@@ -56,6 +56,18 @@ Test(cli_compose, explain)
 {
   cr_assert(eq(int, run("compose --no-model --explain" REF CONF "/default.ini"), 0), "%s", out);
   cr_assert(strstr(out, "\nmemory = paged\n") != NULL, "%s", out);
+}
+
+Test(cli_compose, model_of_the_command_line)
+{
+  const char *model = TN_SOURCE_DIR "/tests/data/tiny/llama.gguf";
+  if (access(model, R_OK) != 0) cr_skip_test("there is no %s", model);
+  char args[512];
+  snprintf(args, sizeof args, "compose -m %s --explain" REF, model);
+  cr_assert(eq(int, run(args), 0), "%s", out);
+  cr_assert(strstr(out, "(without a model)") == NULL, "%s", out);
+  snprintf(args, sizeof args, "-m %s  [does not change tokens]\n", model);
+  cr_assert(strstr(out, args) != NULL, "%s", out);
 }
 
 Test(cli_compose, json)

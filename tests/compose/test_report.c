@@ -31,9 +31,9 @@ Test(report, summary)
 {
   open_text(&w, "[compose]\nattention.layers = 0-1:plain, 2-:window\n");
   char *s = tn_composition_summary(w.c);
-  has(s, "backend    = fast             org.mock.fast 1.0.0  (base.ini:2)\n");
-  has(s, "attention.layers 0-1 = plain            org.mock.plain 1.0.0  (a.ini:2)\n");
-  has(s, "attention.layers 2- = window           org.mock.window 1.0.0  (a.ini:2)\n");
+  has(s, "backend              = fast    org.mock.fast   1.0.0  (base.ini:2)\n");
+  has(s, "attention.layers 0-1 = plain   org.mock.plain  1.0.0  (a.ini:2)\n");
+  has(s, "attention.layers 2-  = window  org.mock.window 1.0.0  (a.ini:2)\n");
   has(s, "\nfingerprint ");
   free(s);
 }
@@ -53,6 +53,20 @@ Test(report, explain)
   has(s, "\nnot set: weights, kv, demote, draft, parallel\n");
   has(s, "\n[engine]\n    threads = 0 ");
   has(s, "\n[model]\n    path = (none) ");
+  free(s);
+}
+
+/* Values and origins of any length leave the columns where they are. */
+Test(report, explain_in_columns)
+{
+  open_text(&w, "[compose]\nkv = q8\n[quantizer.q8]\ntable = /a/path/that/is/longer/than/its/column.bin\n"
+                "[engine]\nthreads = 2\n");
+  char *s = tn_composition_explain(w.c);
+  has(s, "    group = 32                         default\n        help of group\n");
+  has(s, "    table = /a/path/that/is/longer/than/its/column.bin\n"
+         "                                       a.ini:4\n        codebook\n");
+  has(s, "    threads = 2                        a.ini:6  [does not change tokens]\n");
+  has(s, "    max_seqs = 8                       default  [does not change tokens]\n");
   free(s);
 }
 
