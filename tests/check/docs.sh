@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # docs: every path that a document names exists. A path is a link's target, or a word in backticks or a shell line
 # that starts with a folder or file of the tree's root. Paths under build/ and models/ are made by the build and by
-# contrib/get-model; a word with <name>, * or {} is a pattern.
+# contrib/get-model; a word with <name>, * or {} is a pattern. A plugin's first comment says in a line "Tests" which files
+# test it: they exist, and patterns match something.
 . "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 roots='core|include|kernels|plugins|conf|tests|contrib|cmake|docs|\.ci'
 
@@ -29,5 +30,14 @@ for doc in *.md contrib/*.md docs/*.md; do
     path=${path%.}
     [ -e "$path" ] || [ -e "$(dirname "$doc")/$path" ] || finding "$doc:$line: names '$word', which does not exist"
   done < <(words "$doc")
+done
+for source in plugins/*/*.c plugins/*/*/*.c; do
+  grep -q '^TN_PLUGIN(' "$source" || continue
+  named=$(sed '/\*\//q' "$source" | grep -A 3 '^ \* Tests' | grep -oE 'tests/[a-z0-9_/*]+\.c')
+  [ -n "$named" ] || finding "$source: its first comment names no file under Tests"
+  for word in $named; do # an unmatched pattern stays as it is
+    count=$((count + 1))
+    [ -e "$word" ] || finding "$source: names '$word' under Tests, which does not exist"
+  done
 done
 finish "$count paths named in documents"
