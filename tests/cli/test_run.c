@@ -128,9 +128,9 @@ Test(cli_run, errors_as_json)
 /* Every line that a run prints to stderr is explained. */
 Test(cli_run, help_explains_the_lines_of_a_run)
 {
-  static const char *const lines[] = {"KV cache size: ", "Maximum concurrency for ", "prompt eval time = ",
-                                      "eval time = ",    "draft acceptance rate = ", "composition = "};
-  cr_assert(eq(int, tenon(RUN "-p abcabcabcabc -n 20 --ignore-eos --set compose.draft=ngram 2>&1 >/dev/null"), 0));
+  static const char *const lines[] = {"KV cache size: ", "Maximum concurrency for ",
+                                      "prompt eval time = ", "eval time = ", "composition = "};
+  cr_assert(eq(int, tenon(RUN "-p abc -n 20 --ignore-eos 2>&1 >/dev/null"), 0));
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
     cr_expect(strstr(out, lines[i]) != NULL, "%s: %s", lines[i], out);
   cr_assert(eq(int, tenon("run --help"), 0));
