@@ -89,7 +89,7 @@ static const tn_pretok table[] = {
     {"falcon", STEPS("[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"), CLEAN},
     {"chameleon",
      STEPS("<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", "([\\t\\n]|    |  )", "\\p{N}",
-           ("[\\p{P}!-/:-@\\[-`{-~]"), GPT2),
+           "[\\p{P}!-/:-@\\[-`{-~]", (GPT2)),
      .add_bos = true},
     {"llama-bpe", STEPS(LLAMA3), .ignore_merges = true, .add_bos = true, CLEAN},
     {"llama3", STEPS(LLAMA3), .ignore_merges = true, .add_bos = true, CLEAN},
