@@ -25,6 +25,7 @@ struct tn_pool {
   bool crowded; /* more workers than CPUs */
   tn_pool_fn fn;
   void *arg;
+  void *block;                      /* what is freed: the pool is aligned inside it */
   _Alignas(64) atomic_uint epoch;   /* gangs started */
   _Alignas(64) atomic_uint running; /* workers of the gang still inside fn */
   _Alignas(64) atomic_uint arrived; /* barrier */
@@ -97,10 +98,10 @@ tn_status tn_pool_new(uint32_t n, tn_pool **out, tn_err *err)
 {
   *out = NULL;
   if (n < 1 || n > MAX_WORKERS) return tn_fail(err, TN_E_ARG, "threads = %u: must be between 1 and %u", n, MAX_WORKERS);
-  size_t bytes = (sizeof(tn_pool) + n * sizeof(worker) + 63) / 64 * 64;
-  tn_pool *p = NULL;
-  if (posix_memalign((void **)&p, 64, bytes) != 0) return tn_fail(err, TN_E_NOMEM, "no memory for %u threads", n);
-  memset(p, 0, bytes);
+  char *block = tn_zalloc(1, 63 + sizeof(tn_pool) + n * sizeof(worker));
+  if (!block) return tn_fail(err, TN_E_NOMEM, "no memory for %u threads", n);
+  tn_pool *p = (tn_pool *)(void *)(block + (-(uintptr_t)block & 63));
+  p->block = block;
   p->n = 1;
   p->crowded = n > tn_cpus_allowed();
   pthread_mutex_init(&p->lock, NULL);
@@ -128,7 +129,7 @@ void tn_pool_free(tn_pool *p)
   for (uint32_t i = 1; i < p->n; i++) pthread_join(p->workers[i].thread, NULL);
   pthread_cond_destroy(&p->wake);
   pthread_mutex_destroy(&p->lock);
-  free(p);
+  free(p->block);
 }
 
 uint32_t tn_pool_size(const tn_pool *p) { return p->n; }
