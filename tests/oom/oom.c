@@ -1,11 +1,12 @@
 /* oom: see oom.h. */
 #include "oom.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
-static uint64_t left;
-static bool fired;
-static int64_t live;
+static atomic_ullong left;
+static atomic_bool fired;
+static atomic_llong live;
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -18,9 +19,10 @@ void __wrap_free(void *p);
 
 static bool fails(void)
 {
-  if (left == 0 || --left > 0) return false;
-  fired = true;
-  return true;
+  unsigned long long n = atomic_load(&left);
+  while (n > 0 && !atomic_compare_exchange_weak(&left, &n, n - 1)) continue;
+  if (n == 1) atomic_store(&fired, true);
+  return n == 1;
 }
 
 static void *counted(void *p)

@@ -1,5 +1,6 @@
 /* oom: makes one allocation fail. The tests of this area are linked with malloc, calloc, realloc and free wrapped, in the
- * test and in all that is linked to it statically. One thread. */
+ * test and in all that is linked to it statically; a plugin's allocations are the host's. Any thread may allocate, one
+ * thread calls these. */
 #ifndef TN_TESTS_OOM_H
 #define TN_TESTS_OOM_H
 
