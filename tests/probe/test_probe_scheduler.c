@@ -106,7 +106,6 @@ Test(probe_scheduler, victims)
   rig_close(plain);
 }
 
-
 /* ---------------------------------------------------------------- against the contract */
 
 /* Steps to the end; errors must name the plugin and say the words. Returns how many there were. */
