@@ -20,11 +20,12 @@ typedef struct linear_case {
 static void run_linear(const linear_case *c, const float *x, int64_t rows, float *out, int64_t cols)
 {
   static float w[N * K], bias[N];
+  static const tn_value accumulate = {.type = TN_T_ENUM, .v = {.i = 1}}; /* double */
   tn_err err;
   prog p;
   step s;
   tn_prepared *prep;
-  backend *b = backend_open("ref", c->threads, NULL, &err);
+  backend *b = backend_open("ref", c->threads, &accumulate, &err);
   cr_assert(b != NULL, "%s", err.msg);
   rig_fill(w, N * K, 2);
   rig_fill(bias, N, 3);

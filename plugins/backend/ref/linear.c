@@ -1,4 +1,5 @@
-/* linear: LINEAR splits its outputs over the workers; a weight row is decoded once and multiplied with every row. */
+/* linear: LINEAR splits its outputs over the workers; a weight row is decoded once and multiplied with every row. In double;
+ * order_linear.c has the f32 form. */
 #include "ref.h"
 #include "ref/int8.h"
 #include "ref/linear.h"
@@ -49,6 +50,7 @@ static void outputs_of_worker(void *arg, uint32_t worker, uint32_t n_workers)
 tn_status tn_ref_do_linear(ref_call *c)
 {
   const tn_op_linear *l = &c->op->p.linear;
+  if (c->f32) return tn_ref_order_linear(c);
   if (c->p && c->p->int8) {
     const ref_rows q = {c->p->int8, l->k, l->k, c->n};
     for (int64_t r = 0; r < c->n; r++) tnk_ref_int8(c->x.p + r * c->x.stride, l->k, q.p + r * l->k);

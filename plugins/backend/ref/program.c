@@ -20,6 +20,8 @@ void tn_ref_prepared_free(tn_inst *in, tn_prepared *p)
   tn_ref_free(in, p->table_dims);
   tn_ref_free(in, p->taps);
   tn_ref_free(in, p->int8);
+  tn_ref_free(in, p->cells);
+  tn_ref_free(in, p->blocks);
   tn_ref_free(in, p->work);
   tn_ref_free(in, p);
 }
@@ -132,7 +134,7 @@ static void add_work(tn_prepared *p, const ref_op *r, int64_t *int8_cols)
   for (uint32_t h = 0; r->heads && h < op->p.attend.n_kv_heads; h++) {
     const ref_group *g = &p->kv->groups[r->heads[h].group];
     uint64_t bytes = 0;
-    if (op->kind == TN_OP_ATTEND) bytes = tn_ref_attend_bytes(g, op);
+    if (op->kind == TN_OP_ATTEND) bytes = tn_ref_attend_bytes(g, op, p->f32);
     if (op->kind == TN_OP_STATE_MIX) bytes = tn_ref_mix_bytes(g, op->p.attend.n_heads / op->p.attend.n_kv_heads);
     bytes = (bytes + 63) / 64 * 64;
     if (bytes > p->work_bytes) p->work_bytes = bytes;
@@ -165,6 +167,18 @@ static void first_heads(tn_prepared *p)
   }
 }
 
+/* Room for the inputs of LINEARs in 8 bits, where they are wanted. False without memory. */
+static bool int8_scratch(tn_inst *in, tn_prepared *p, uint64_t rows, int64_t cols)
+{
+  if (!(p->flags & TN_PREP_ACT_INT8)) return true;
+  p->int8 = tn_ref_zalloc(in, rows * (uint64_t)cols, sizeof *p->int8);
+  if (!p->f32) return p->int8 != NULL;
+  p->max_blocks = (cols + 31) / 32;
+  p->cells = tn_ref_zalloc(in, rows * (uint64_t)p->max_blocks, sizeof *p->cells);
+  p->blocks = tn_ref_zalloc(in, in->n_workers * (uint64_t)p->max_blocks, sizeof *p->blocks);
+  return p->int8 && p->cells && p->blocks;
+}
+
 static tn_status check_program(tn_inst *in, tn_prepared *p, tn_err *err)
 {
   int64_t int8_cols = 0, widest = 1;
@@ -178,8 +192,7 @@ static tn_status check_program(tn_inst *in, tn_prepared *p, tn_err *err)
   for (uint32_t i = 0; i < p->n_weights; i++) widest = p->weights[i].ne[0] > widest ? p->weights[i].ne[0] : widest;
   if (tn_ref_scratch(in, widest)) return no_memory(err, "weight rows");
   p->work = tn_ref_zalloc(in, in->n_workers, p->work_bytes);
-  if (p->flags & TN_PREP_ACT_INT8) p->int8 = tn_ref_zalloc(in, (uint64_t)rows * (uint64_t)int8_cols, sizeof *p->int8);
-  if (!p->work || (!p->int8 && p->flags & TN_PREP_ACT_INT8)) return no_memory(err, "scratch");
+  if (!p->work || !int8_scratch(in, p, rows, int8_cols)) return no_memory(err, "scratch");
   return TN_OK;
 }
 
@@ -214,6 +227,7 @@ tn_status tn_ref_prepare(tn_inst *in, const tn_program *pr, const tn_prepare *ho
   p->n_tables = pr->n_tables;
   p->n_taps = how->n_taps;
   p->flags = how->flags;
+  p->f32 = in->accumulate == REF_ACC_F32 || (in->accumulate == REF_ACC_AUTO && how->flags & TN_PREP_ACT_INT8);
   p->max_rows = how->max_rows;
   p->max_out = how->max_out;
   p->hooks = *how;

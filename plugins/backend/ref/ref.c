@@ -1,4 +1,4 @@
-/* ref: the reference backend: every operation in the plainest way, with double accumulation.
+/* ref: the reference backend: every operation in the plainest way, in double or in the order of NUMERICS.md.
  *
  * What     runs every record and every layout that the contract knows, one record after the other, unfused
  * Maths    kernels/ref: each kernel's head has its formula and its order of summation
@@ -7,8 +7,11 @@
  * Cost     weights are decoded at every use, keys and values twice a query block; no memory besides model, cache and
  *          activations
  * Needs    nothing                              Conflicts  nothing
- * Options  none
- * Tests    tests/backend/test_ref_*.c: each record against its formula, attention against a dense masked softmax
+ * Options  accumulate  auto | double | f32: what sums are made in. f32 follows NUMERICS.md step by step, but for recurrent
+ *          states, so that a backend that follows it has the same bits; auto is f32 with 8-bit activations, where a
+ *          difference in the last bit can become a whole step of a rounding, and double otherwise
+ * Tests    tests/backend/test_ref_*.c: each record against its formula, attention against a dense masked softmax,
+ *          and the f32 form bitwise against cpu
  */
 #include "ref.h"
 
@@ -87,6 +90,8 @@ void tn_ref_share(int64_t n, uint32_t worker, uint32_t n_workers, int64_t *first
 
 /* ---------------------------------------------------------------- life */
 
+enum { P_ACCUMULATE };
+
 static void destroy(tn_inst *in)
 {
   if (!in) return;
@@ -97,12 +102,12 @@ static void destroy(tn_inst *in)
 
 static tn_status create(const tn_host *host, const tn_value *values, tn_inst **out, tn_err *err)
 {
-  (void)values;
   *out = NULL;
   tn_inst *in = host->alloc(host->ctx, sizeof *in, 64);
   if (!in) return tn_ref_fail(err, TN_E_NOMEM, "backend ref: no memory for an instance");
   *in = (tn_inst){.host = host, .pool = host->service(host->ctx, "tenon.pool/1"), .n_workers = 1};
   if (in->pool && in->pool->n_workers > 1) in->n_workers = in->pool->n_workers;
+  if (values) in->accumulate = (uint32_t)values[P_ACCUMULATE].v.i;
   *out = in;
   return TN_OK;
 }
@@ -110,7 +115,7 @@ static tn_status create(const tn_host *host, const tn_value *values, tn_inst **o
 static tn_status info(tn_inst *in, tn_backend_info *out)
 {
   (void)in;
-  *out = (tn_backend_info){.struct_size = sizeof *out, .host_memory = 1, .device = "scalar code, double accumulation"};
+  *out = (tn_backend_info){.struct_size = sizeof *out, .host_memory = 1, .device = "scalar code"};
   return TN_OK;
 }
 
@@ -167,6 +172,16 @@ static const char *const provides[] = {"attn.mask/1",
                                        "weight.table/1",
                                        "run.range/1",
                                        NULL};
+static const char *const accumulates[] = {[REF_ACC_AUTO] = "auto", [REF_ACC_DOUBLE] = "double", [REF_ACC_F32] = "f32"};
+static const tn_param accumulate_param = {
+    .struct_size = sizeof(tn_param),
+    .type = TN_T_ENUM,
+    .key = "accumulate",
+    .help = "what sums are made in: double, f32 in the order of NUMERICS.md, or by the activations",
+    .def = "auto",
+    .n_choices = 3,
+    .choices = accumulates};
+static const tn_param *const params[] = {[P_ACCUMULATE] = &accumulate_param, NULL};
 static const char *const counters[] = {
     [REF_N_RUNS] = "runs", [REF_N_RECORDS] = "records", [REF_N_ROWS] = "rows", [REF_N_MOVED] = "entries_moved", NULL};
 
@@ -178,8 +193,9 @@ static const tn_desc desc = {
     .id = "org.tenon.ref",
     .name = "ref",
     .version = "1.0.0",
-    .summary = "every operation in the plainest way, double accumulation: the oracle",
+    .summary = "every operation in the plainest way: the oracle",
     .provides = provides,
+    .params = params,
     .counters = counters,
     .create = create,
     .destroy = destroy,

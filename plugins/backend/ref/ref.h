@@ -8,7 +8,8 @@
  *   weights.c  weights and their rows           run.c     records one after the other; single ops
  *   kv.c       opening a cache  pages.c  its pages           rows.c    records that treat each row on its own
  *   program.c  prepared programs                linear.c  LINEAR, SEGSUM
- *   attend.c   ATTEND   sees.c  who sees whom   write.c   KV_WRITE
+ *   attend.c   ATTEND   sees.c  who sees whom   look.c    what rows see of 64 ranks   write.c   KV_WRITE
+ *   order_attend.c, order_linear.c   ATTEND and LINEAR in f32, in the order of NUMERICS.md
  *   mix.c      STATE_MIX, folding
  */
 #ifndef TN_BACKEND_REF_H
@@ -20,19 +21,22 @@
 
 #include "plugin_api.h"
 #include "ref/layout.h"
+#include "ref/order_linear.h"
 
 /* ---------------------------------------------------------------- instance (ref.c) */
 
 enum { REF_MAX_SEGMENTS = 256 };
+enum { REF_ACC_AUTO, REF_ACC_DOUBLE, REF_ACC_F32 };          /* values of the option accumulate */
 enum { REF_N_RUNS, REF_N_RECORDS, REF_N_ROWS, REF_N_MOVED }; /* counters */
 
 struct tn_inst {
   const tn_host *host;
   const tn_svc_pool *pool; /* NULL: no threads */
   uint32_t n_workers;
-  int64_t max_k;   /* longest weight row that row_f32 and row_f64 hold */
-  float *row_f32;  /* [n_workers][max_k] */
-  double *row_f64; /* [n_workers][TNK_REF_OUTPUTS][max_k] */
+  uint32_t accumulate; /* REF_ACC_* */
+  int64_t max_k;       /* longest weight row that row_f32 and row_f64 hold */
+  float *row_f32;      /* [n_workers][max_k] */
+  double *row_f64;     /* [n_workers][TNK_REF_OUTPUTS][max_k] */
 };
 
 /* n * size zeroed bytes from the host; NULL on overflow or when there are none. Free with tn_ref_free. */
@@ -159,11 +163,15 @@ struct tn_prepared {
   tn_tensor *weights; /* [n_weights] borrowed buffers */
   tn_mask *masks;
   uint32_t *table_dims;
-  tn_tensor *taps;     /* [n_taps] */
-  tn_prepare hooks;    /* ctx, observe, collective */
-  float *int8;         /* [max_rows][longest input of a LINEAR] or NULL */
-  uint8_t *work;       /* [n_workers][work_bytes] scratch of ATTEND and STATE_MIX */
-  uint64_t work_bytes; /* a multiple of 64 */
+  tn_tensor *taps;         /* [n_taps] */
+  tn_prepare hooks;        /* ctx, observe, collective */
+  bool f32;                /* sums in f32, in the order of NUMERICS.md; else in double */
+  float *int8;             /* [max_rows][longest input of a LINEAR] or NULL */
+  int64_t max_blocks;      /* of 32 columns, of the longest input of a LINEAR */
+  tnk_order_cell *cells;   /* [max_rows][max_blocks] the same in 8 bits; f32 only */
+  tnk_order_block *blocks; /* [n_workers][max_blocks] a weight row; f32 only */
+  uint8_t *work;           /* [n_workers][work_bytes] scratch of ATTEND and STATE_MIX */
+  uint64_t work_bytes;     /* a multiple of 64 */
 };
 
 tn_status tn_ref_prepare(tn_inst *in, const tn_program *pr, const tn_prepare *how, tn_kv *kv, tn_prepared **out,
@@ -189,6 +197,7 @@ typedef struct ref_call { /* one record about to run, on resolved operands */
   tn_prepared *p;          /* NULL for a single op */
   const tn_batch *b;       /* NULL for a single op */
   const ref_head *heads;
+  bool f32; /* sums in f32, in the order of NUMERICS.md */
 } ref_call;
 
 /* Operand counts and shapes of one record; err names the record. check.c. [cold] */
@@ -230,6 +239,7 @@ tn_status tn_ref_do_tap(ref_call *c);
 tn_status tn_ref_do_observe(ref_call *c);
 tn_status tn_ref_do_collective(ref_call *c);
 tn_status tn_ref_do_linear(ref_call *c);
+tn_status tn_ref_order_linear(ref_call *c);
 tn_status tn_ref_do_segsum(ref_call *c);
 tn_status tn_ref_do_kv_write(ref_call *c);
 tn_status tn_ref_do_attend(ref_call *c);
@@ -253,8 +263,49 @@ bool tn_ref_sees(const ref_sight *s, int64_t j);
 /* Text position of committed entry `entry`; -1: a hole, or its page is freed. */
 int64_t tn_ref_kv_pos(const tn_kv *kv, const tn_kv_view *view, int64_t entry);
 
+enum { REF_STEP = 64, REF_TASK_ROWS = 16 };
+
+/* Rows [row0, row1) of one sequence with the query heads of one KV head, at a step of 64 ranks. */
+typedef struct ref_look {
+  const ref_call *c;
+  const ref_group *g;
+  const ref_head *at;
+  const tn_kv_view *view;
+  uint32_t kv_head, rep; /* of the record; query heads per KV head */
+  int64_t row0, row1;
+  int64_t step;  /* ranks [64 step, 64 step + 64) are at hand */
+  uint64_t have; /* bit b: k and v hold rank 64 step + b; 0 at a new step */
+  bool with_v;
+  float *k, *v, *own_k, *own_v; /* [64][d_k], [64][d_v]: common to all rows; of one row on a path */
+  ref_sight *sight;             /* [REF_TASK_ROWS] */
+} ref_look;
+
+typedef struct ref_seen { /* what one row sees of the step, in rank order */
+  int n;
+  int bit[REF_STEP]; /* rank - 64 step */
+  const float *k[REF_STEP], *v[REF_STEP];
+  bool sink[REF_STEP]; /* takes the sink query */
+  int64_t entry[REF_STEP];
+} ref_seen;
+
+/* Bytes of a look's scratch, which begins at 8-byte alignment; and its division. */
+uint64_t tn_ref_look_bytes(const ref_group *g);
+void tn_ref_look_lay_out(ref_look *t, uint8_t *work);
+/* Sights of all rows. TN_E_ARG as tn_ref_sight_of. */
+tn_status tn_ref_look_sights(ref_look *t);
+/* Steps up to the last rank that any row finds. */
+int64_t tn_ref_look_steps(const ref_look *t);
+/* What a row sees of the step; valid until the next call or step. */
+void tn_ref_look(ref_look *t, int64_t row, ref_seen *s);
+/* Accumulators that the row's attention is added to, by entry, or NULL. */
+int64_t *tn_ref_look_signal(const ref_look *t, int64_t row);
+
+/* A task in f32; work: scratch of tn_ref_order_attend_bytes and a look's. */
+tn_status tn_ref_order_attend(const ref_look *look, uint8_t *work);
+uint64_t tn_ref_order_attend_bytes(const ref_group *g, uint64_t rep);
+
 /* Bytes of scratch that one worker needs for a record on group g. */
-uint64_t tn_ref_attend_bytes(const ref_group *g, const tn_op *op);
+uint64_t tn_ref_attend_bytes(const ref_group *g, const tn_op *op, bool f32);
 uint64_t tn_ref_mix_bytes(const ref_group *g, uint32_t heads_per_kv);
 
 tn_status tn_ref_state_reset(tn_inst *in, tn_kv *kv, uint32_t group, int32_t state);

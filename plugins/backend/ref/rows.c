@@ -5,6 +5,9 @@
 #include "ref/glu.h"
 #include "ref/merge.h"
 #include "ref/norm.h"
+#include "ref/order_attend.h"
+#include "ref/order_math.h"
+#include "ref/order_rows.h"
 #include "ref/rope.h"
 
 static const float *row_of(const ref_rows *m, int64_t r) { return m->p + r * m->stride; }
@@ -17,7 +20,10 @@ static void norm_row(const ref_call *c, int64_t r)
   const int64_t span = c->op->p.norm.span;
   const float *w = c->w ? tn_ref_weight_vector(c->w, span) : NULL;
   for (int64_t i = 0; i < c->x.cols; i += span) {
-    tnk_ref_norm(row_of(&c->x, r) + i, w, span, c->op->p.norm.eps, out_of(&c->y, r) + i);
+    if (c->f32)
+      tnk_order_norm(row_of(&c->x, r) + i, w, span, (float)c->op->p.norm.eps, out_of(&c->y, r) + i);
+    else
+      tnk_ref_norm(row_of(&c->x, r) + i, w, span, c->op->p.norm.eps, out_of(&c->y, r) + i);
   }
 }
 
@@ -32,7 +38,14 @@ static void glu_row(const ref_call *c, int64_t r)
 {
   static double (*const acts[])(double) = {
       [TN_ACT_SILU] = tnk_ref_silu, [TN_ACT_GELU_TANH] = tnk_ref_gelu_tanh, [TN_ACT_NONE] = NULL};
-  tnk_ref_glu(acts[c->op->p.glu.act], row_of(&c->x, r), row_of(&c->x2, r), c->x.cols, out_of(&c->y, r));
+  static float (*const order_acts[])(float) = {
+      [TN_ACT_SILU] = tnk_order_silu, [TN_ACT_GELU_TANH] = tnk_order_gelu, [TN_ACT_NONE] = NULL};
+  const uint32_t act = c->op->p.glu.act;
+  const float *a = row_of(&c->x, r), *b = row_of(&c->x2, r);
+  if (c->f32)
+    tnk_order_glu(order_acts[act], a, b, c->x.cols, out_of(&c->y, r));
+  else
+    tnk_ref_glu(acts[act], a, b, c->x.cols, out_of(&c->y, r));
 }
 
 static void rope_row(const ref_call *c, int64_t r)
@@ -42,8 +55,8 @@ static void rope_row(const ref_call *c, int64_t r)
   const float *sin = (p->sink ? c->b->sink_sin : c->b->sin)[p->table] + r * (p->dims / 2);
   for (uint32_t h = 0; h < p->n_heads; h++) {
     const int64_t at = (int64_t)h * p->d_head;
-    tnk_ref_rope(row_of(&c->x, r) + at, p->d_head, p->dims, p->style == TN_ROPE_INTERLEAVED, cos, sin,
-                 out_of(&c->y, r) + at);
+    (c->f32 ? tnk_order_rope : tnk_ref_rope)(row_of(&c->x, r) + at, p->d_head, p->dims, p->style == TN_ROPE_INTERLEAVED,
+                                             cos, sin, out_of(&c->y, r) + at);
   }
 }
 
@@ -56,14 +69,18 @@ static void scale_row(const ref_call *c, int64_t r)
 {
   const float *x = row_of(&c->x, r);
   float *y = out_of(&c->y, r);
-  for (int64_t i = 0; i < c->x.cols; i++) y[i] = (float)(x[i] * c->op->p.scale.x);
+  const double s = c->op->p.scale.x;
+  for (int64_t i = 0; i < c->x.cols; i++) y[i] = c->f32 ? x[i] * (float)s : (float)(x[i] * s);
 }
 
 static void softcap_row(const ref_call *c, int64_t r)
 {
   const float *x = row_of(&c->x, r);
   float *y = out_of(&c->y, r);
-  for (int64_t i = 0; i < c->x.cols; i++) y[i] = (float)tnk_ref_softcap(x[i], c->op->p.scale.x);
+  const double cap = c->op->p.scale.x;
+  for (int64_t i = 0; i < c->x.cols; i++) {
+    y[i] = c->f32 ? tnk_order_softcap(x[i], (float)cap) : (float)tnk_ref_softcap(x[i], cap);
+  }
 }
 
 static void merge_row(const ref_call *c, int64_t r)
@@ -71,8 +88,8 @@ static void merge_row(const ref_call *c, int64_t r)
   const uint32_t parts = c->op->p.merge.parts, heads = c->op->p.merge.n_heads;
   const int64_t d = c->y.cols / heads;
   for (uint32_t h = 0; h < heads; h++) {
-    tnk_ref_merge(row_of(&c->x, r) + h * d, c->y.cols, row_of(&c->x2, r) + h, heads, parts, d, out_of(&c->y, r) + h * d,
-                  c->y2.p ? out_of(&c->y2, r) + h : NULL);
+    (c->f32 ? tnk_order_merge : tnk_ref_merge)(row_of(&c->x, r) + h * d, c->y.cols, row_of(&c->x2, r) + h, heads, parts,
+                                               d, out_of(&c->y, r) + h * d, c->y2.p ? out_of(&c->y2, r) + h : NULL);
   }
 }
 
@@ -86,7 +103,8 @@ static void embed_row(const ref_call *c, int64_t r)
 {
   float *y = out_of(&c->y, r);
   tn_ref_weight_row(c->w, c->token[r], y);
-  for (int64_t i = 0; i < c->y.cols; i++) y[i] = (float)(y[i] * c->op->p.embed.scale);
+  const double s = c->op->p.embed.scale;
+  for (int64_t i = 0; i < c->y.cols; i++) y[i] = c->f32 ? y[i] * (float)s : (float)(y[i] * s);
 }
 
 /* ---------------------------------------------------------------- all rows, on all workers */

@@ -49,7 +49,8 @@ ref_call tn_ref_call_of(tn_inst *in, tn_prepared *p, uint32_t i)
                     .w = pick(p->weights, op->w[0]),
                     .w2 = pick(p->weights, op->w[1]),
                     .p = p,
-                    .heads = p->ops[i].heads};
+                    .heads = p->ops[i].heads,
+                    .f32 = p->f32};
 }
 
 /* Rows that a record works on: as many as its output has, or its input. */
@@ -120,6 +121,7 @@ tn_status tn_ref_op(tn_inst *in, const tn_op *op, const tn_tensor *const *ins, c
                 .w = operand(weights, op->w, 0),
                 .w2 = operand(weights, op->w, 1),
                 .n = n_rows,
+                .f32 = in->accumulate == REF_ACC_F32,
                 .token = embed ? (const int32_t *)(const void *)(x->buf->data + x->offset) : NULL};
   tn_status st = tn_ref_check_shapes(&c, NULL);
   if (!st && c.w) st = tn_ref_scratch(in, c.w->ne[0]);
