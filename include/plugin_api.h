@@ -764,6 +764,8 @@ typedef struct tn_rope_spec { /* out */
   double *inv_freq;   /* [dims/2], the host's array: radians per position */
 } tn_rope_spec;
 
+/* Tokens: provides rope.stretch/1 where text beyond the trained context keeps its quality. The host reads an option
+ * `factor` (F64, 0: the model file's) of such a plugin, to warn of a context that is longer than the stretched one. */
 typedef struct tn_position_v1 {
   uint32_t struct_size, reserved0;
   tn_status (*table)(tn_inst *, const tn_rope_query *, tn_rope_spec *out, tn_err *); /* [cold] pure */
@@ -912,12 +914,19 @@ enum { TN_ISA_BASE = 0, TN_ISA_AVX2 = 1, TN_ISA_AVX512 = 2 };
   __attribute__((section(".note.tenon"), used, aligned(4))) static const tn_note tn_note_##sym_ = {                  \
     4, 88, TN_NOTE_TYPE, { 'T', 'E', 'N', 0 }, TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, TN_ISA_BASE, slot_, 0, id_ }
 
+/* What a module says of its build, where it has nothing better: the compiler. */
+#if defined(__clang__)
+#define TN_BUILD __VERSION__
+#else
+#define TN_BUILD "gcc " __VERSION__
+#endif
+
 /* A module of one descriptor, its note and its entry, for the end of a plugin's file. desc_ is the tn_desc's name. */
 #define TN_PLUGIN(name_, id_, slot_, version_, vendor_, license_, desc_)                                             \
   TN_NOTE(name_, id_, slot_);                                                                                        \
   static const tn_desc *const tn_descs_##name_[] = { &desc_ };                                                       \
   static const tn_module tn_module_##name_ = { sizeof(tn_module), TN_ABI_MAJOR, TN_ABI_MINOR, 1, #name_, version_,   \
-                                               vendor_, license_, __VERSION__, tn_descs_##name_, NULL };             \
+                                               vendor_, license_, TN_BUILD, tn_descs_##name_, NULL };                \
   const tn_module *tn_module_v0(const tn_host *host, tn_err *err)                                                    \
   {                                                                                                                  \
     (void)host;                                                                                                      \

@@ -219,7 +219,7 @@ static const tn_module module = {
     .version = "0.1.0",
     .vendor = "Tenon",
     .license = "Apache-2.0",
-    .build = __VERSION__,
+    .build = TN_BUILD,
     .desc = descs,
 };
 
