@@ -183,7 +183,8 @@ static void linear(const tn_weight_src *w, uint32_t segments)
                            .bytes = (uint64_t)w->n * sizeof *bias};
   rig_fill(bias, w->n, 8);
   wide_range(x, ROWS * w->k, 5, 3);
-  for (int64_t i = 0; i < 32 && i < w->k; i++) x[i] = 0; /* a block of nothing */
+  for (int64_t i = 0; i < 32 && i < w->k; i++) x[i] = 0;                                /* a block of nothing */
+  for (int64_t i = 32; i < 64 && i < w->k; i++) x[i] = i > 32 ? (float)i - 47.5f : 127; /* halves between two steps */
   for (uint32_t n = 0; n < 6; n++) {
     const bool parts = n == 2 || n == 3, biased = n > 3;
     order_same(&(order_case){.kind = TN_OP_LINEAR,
