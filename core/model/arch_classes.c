@@ -156,6 +156,8 @@ tn_status tn_arch_read_factors(tn_model_own *own, tn_err *err)
     if (own->class_window[c]) continue;
     own->rope[c].factors_long = lng ? lng : freqs;
     own->rope[c].factors_short = shrt ? shrt : freqs;
+    /* Files with a list for long texts often leave the word out. */
+    if (lng && !own->rope[c].scaling[0]) own->rope[c].scaling = "longrope";
   }
   return TN_OK;
 }

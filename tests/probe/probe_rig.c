@@ -45,49 +45,12 @@ rig *probe_open(const char *model, probe_sets *s)
   return rig_open(model, s->at);
 }
 
-/* A SentencePiece vocabulary: three control tokens, the bytes, and pieces nobody would write. */
-static void put_tokenizer(gguf_writer *w, uint32_t n)
-{
-  char(*text)[16] = calloc(n, sizeof *text);
-  const char **texts = calloc(n, sizeof *texts);
-  int32_t *type = calloc(n, sizeof *type);
-  float *score = calloc(n, sizeof *score);
-  cr_assert(text && texts && type && score && n >= 259);
-  for (uint32_t i = 0; i < n; i++) {
-    static const char *const control[] = {"<unk>", "<s>", "</s>"};
-    if (i < 3)
-      snprintf(text[i], sizeof text[i], "%s", control[i]);
-    else if (i < 259)
-      snprintf(text[i], sizeof text[i], "<0x%02X>", i - 3);
-    else
-      snprintf(text[i], sizeof text[i], "piece%u", i);
-    texts[i] = text[i];
-    type[i] = i == 0 ? 2 : i < 3 ? 3 : i < 259 ? 6 : 1;
-  }
-  gguf_put_str(w, "tokenizer.ggml.model", "llama");
-  gguf_put_strs(w, "tokenizer.ggml.tokens", texts, n);
-  gguf_put_i32s(w, "tokenizer.ggml.token_type", type, n);
-  gguf_put_f32s(w, "tokenizer.ggml.scores", score, n);
-  gguf_put_u32(w, "tokenizer.ggml.unknown_token_id", 0);
-  gguf_put_u32(w, "tokenizer.ggml.bos_token_id", 1);
-  gguf_put_u32(w, "tokenizer.ggml.eos_token_id", 2);
-  free(text);
-  free(texts);
-  free(type);
-  free(score);
-}
-
 rig *probe_open_spec(const tiny_spec *spec, probe_sets *s)
 {
-  char path[] = "/tmp/tenon-probe-XXXXXX.gguf";
-  size_t n;
+  char path[TINY_PATH];
   gguf_writer *w = tiny_writer(spec);
-  put_tokenizer(w, spec->vocab);
-  void *bytes = gguf_writer_bytes(w, &n);
-  int fd = mkstemps(path, 5);
-  cr_assert(fd >= 0 && write(fd, bytes, n) == (ssize_t)n && close(fd) == 0);
-  free(bytes);
-  gguf_writer_free(w);
+  tiny_put_tokenizer(w, spec->vocab);
+  tiny_write(w, path);
   rig *r = probe_open(path, s);
   unlink(path);
   return r;

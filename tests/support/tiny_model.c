@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "quant/dtype.h"
 
@@ -152,6 +153,50 @@ tn_model *tiny_open(const tiny_spec *spec, void **bytes)
   if (m) return m;
   fprintf(stderr, "tiny_model: %s\n", err.msg);
   exit(1);
+}
+
+void tiny_put_tokenizer(gguf_writer *w, uint32_t n)
+{
+  char(*text)[16] = must(calloc(n, sizeof *text));
+  const char **texts = must(calloc(n, sizeof *texts));
+  int32_t *type = must(calloc(n, sizeof *type));
+  float *score = must(calloc(n, sizeof *score));
+  for (uint32_t i = 0; i < n; i++) {
+    static const char *const control[] = {"<unk>", "<s>", "</s>"};
+    if (i < 3)
+      snprintf(text[i], sizeof text[i], "%s", control[i]);
+    else if (i < 259)
+      snprintf(text[i], sizeof text[i], "<0x%02X>", i - 3);
+    else
+      snprintf(text[i], sizeof text[i], "piece%u", i);
+    texts[i] = text[i];
+    type[i] = i == 0 ? 2 : i < 3 ? 3 : i < 259 ? 6 : 1;
+  }
+  gguf_put_str(w, "tokenizer.ggml.model", "llama");
+  gguf_put_strs(w, "tokenizer.ggml.tokens", texts, n);
+  gguf_put_i32s(w, "tokenizer.ggml.token_type", type, n);
+  gguf_put_f32s(w, "tokenizer.ggml.scores", score, n);
+  gguf_put_u32(w, "tokenizer.ggml.unknown_token_id", 0);
+  gguf_put_u32(w, "tokenizer.ggml.bos_token_id", 1);
+  gguf_put_u32(w, "tokenizer.ggml.eos_token_id", 2);
+  free(text);
+  free(texts);
+  free(type);
+  free(score);
+}
+
+void tiny_write(gguf_writer *w, char path[TINY_PATH])
+{
+  size_t n = 0;
+  void *bytes = gguf_writer_bytes(w, &n);
+  gguf_writer_free(w);
+  strcpy(path, "/tmp/tenon-tiny-XXXXXX.gguf");
+  int fd = mkstemps(path, 5);
+  if (fd < 0 || write(fd, bytes, n) != (ssize_t)n || close(fd) != 0) {
+    fprintf(stderr, "tiny_model: %s cannot be written\n", path);
+    exit(1);
+  }
+  free(bytes);
 }
 
 /* A group and its arrays in one allocation. */

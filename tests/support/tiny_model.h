@@ -26,6 +26,14 @@ tn_model *tiny_open_writer(gguf_writer *w, void **bytes, tn_err *err);
 /* Both, for a spec that must open: ends the test otherwise. */
 tn_model *tiny_open(const tiny_spec *spec, void **bytes);
 
+/* A SentencePiece vocabulary for a file that an engine opens by its path: three control tokens, the bytes, and pieces that
+ * nobody would write. n: as many as the model's, at least 259. */
+void tiny_put_tokenizer(gguf_writer *w, uint32_t n);
+
+/* Writes the file under a name of its own in /tmp, for the caller to unlink; the writer is freed. */
+enum { TINY_PATH = 40 };
+void tiny_write(gguf_writer *w, char path[TINY_PATH]);
+
 /* One KV group for each class of layers, ROTATED, entries of dtype (TN_DT_F16 in an engine), of KV heads
  * [kv_head0, kv_head0 + n_kv_heads); group c uses pool c: what the engine makes when nothing is evicted. *n groups; free
  * with tiny_groups_free. */
