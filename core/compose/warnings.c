@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "compose/compose_int.h"
+#include "compose/rules.h"
+#include "compose/tokens.h"
 #include "config/ini.h"
 #include "loader/slot.h"
 
@@ -30,6 +32,41 @@ static tn_status deprecated(const tn_options *o, tn_warnings *w, tn_err *err)
     if (st) return st;
   }
   return TN_OK;
+}
+
+/* Is there an earlier part of the same plugin and key? Ranges of layers may name one twice. */
+static bool named_before(const tn_stack *s, uint32_t part)
+{
+  for (uint32_t i = 0; i < part; i++)
+    if (s->part[i].desc == s->part[part].desc && !strcmp(s->part[i].key, s->part[part].key)) return true;
+  return false;
+}
+
+/* Does the part bring what engine.allow_untrained = false excludes? */
+static bool is_untrained(const tn_choice *p)
+{
+  const tn_engine_rule *r;
+  for (size_t i = 0; (r = tn_engine_rule_at(i)); i++)
+    if (r->option == TN_ENGINE_ALLOW_UNTRAINED && tn_token_in(p->desc->provides, r->token) &&
+        tn_token_counts(p, r->token))
+      return true;
+  return false;
+}
+
+/* Techniques that the model would have to be trained for, where that is allowed; where it is not, they are refused. */
+static tn_status untrained(const tn_stack *s, tn_warnings *w, tn_err *err)
+{
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; i < s->n && !st && s->set[TN_ENGINE_ALLOW_UNTRAINED]; i++) {
+    const tn_choice *p = &s->part[i];
+    if (!is_untrained(p) || named_before(s, i)) continue;
+    st = tn_warnings_add(w,
+                         tn_asprintf("%s: %s = %s: the model was not trained for it, so its answers and every figure "
+                                     "are those of another model",
+                                     p->where, tn_is_range(p) ? TN_KEY_ATTENTION_LAYERS : p->key, p->desc->name),
+                         err);
+  }
+  return st;
 }
 
 /* Is the section of a plugin in the composition, under the section's key where it names one? */
@@ -103,6 +140,7 @@ tn_status tn_warnings_find(const tn_composition *c, tn_warnings *out, tn_err *er
   const tn_config_entry *e;
   tn_status st = deprecated(&c->host.engine, out, err);
   for (uint32_t i = 0; i < s->n && !st; i++) st = deprecated(&s->part[i].options, out, err);
+  if (!st) st = untrained(s, out, err);
   if (!st) st = tn_context_check(c, out, err);
   for (size_t i = 0; !st && (e = tn_config_at(s->config, i)); i++) {
     tn_str name, key;

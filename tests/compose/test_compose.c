@@ -307,3 +307,22 @@ Test(compose, required_key_without_plugins)
   composed_open(&w, "[compose]\nscheduler =\n", true, NULL, NULL);
   cr_assert(eq(str, w.err.msg, "[compose] scheduler is not set; no plugin of that slot was found"));
 }
+
+/* ---- what the model was not trained for */
+
+Test(compose, untrained_parts_are_warned_of)
+{
+  static const char odd[] = "[engine]\nallow_untrained = yes\n[compose]\nweights = odd\n";
+  static const char layers[] = "[engine]\nallow_untrained = yes\n[compose]\nbackend = whole\n"
+                               "attention.layers = 0:recur, 1:plain, 2-:recur\n";
+  cr_assert(eq(str, (char *)context_warning(odd, NULL, 0),
+               "a.ini:4: weights = odd: the model was not trained for it, so its answers and every figure are those of "
+               "another model"));
+  cr_assert(eq(str, (char *)context_warning("[compose]\nkv = odd\n[engine]\nallow_untrained = yes\n", NULL, 0), ""),
+            "under kv its weights are as trained");
+  cr_assert(eq(str, (char *)context_warning(layers, NULL, 0),
+               "a.ini:5: attention.layers = recur: the model was not trained for it, so its answers and every figure "
+               "are those of another model"));
+  cr_assert(tn_composition_warning(w.c, 1) == NULL, "once, however many ranges");
+  cr_assert(eq(str, (char *)context_warning("[engine]\nallow_untrained = yes\n", NULL, 0), ""));
+}
