@@ -50,6 +50,23 @@ SAME_F32(f32_sliding_window, "gemma3", "compose.attention=sliding_window", "atte
 SAME_F32(f32_kv_int8, "llama", "compose.kv=int8", "quantizer.int8@kv.group=32")
 SAME_F32(f32_weights_int8, "llama", "compose.weights=int8")
 
+/* Five tiles of ranks: their tree is no chain. */
+Test(engine_order, long_text)
+{
+  static const char *const ref[] = {"compose.backend=ref", "engine.activations=int8", "engine.ctx=320", NULL};
+  static const char *const cpu[] = {"compose.backend=cpu", "engine.activations=int8", "engine.ctx=320", NULL};
+  int32_t prompt[310];
+  rig *x = rig_open(rig_tiny("llama"), ref), *y = rig_open(rig_tiny("llama"), cpu);
+  rig_tokens(8, x->n_vocab, prompt, 310);
+  rig_score(x, prompt, 310);
+  rig_score(y, prompt, 310);
+  rig_run(x, 0);
+  rig_run(y, 0);
+  cr_assert(rig_same(x, 0, y, 0));
+  rig_close(x);
+  rig_close(y);
+}
+
 /* In double the last bits are others: else the comparison compares nothing. */
 Test(engine_order, double_differs)
 {
