@@ -176,6 +176,7 @@ static const char *const accumulates[] = {[REF_ACC_AUTO] = "auto", [REF_ACC_DOUB
 static const tn_param accumulate_param = {
     .struct_size = sizeof(tn_param),
     .type = TN_T_ENUM,
+    .flags = TN_P_OUTPUT,
     .key = "accumulate",
     .help = "what sums are made in: double, f32 in the order of NUMERICS.md, or by the activations",
     .def = "auto",
