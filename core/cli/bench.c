@@ -14,8 +14,7 @@ static const tn_cli_option options[] = {
     {"n-gen", 'n', "N,...", "so many tokens generated; 0: none (default 128)"},
     {"pg", 0, "P,G", "a prompt of P tokens and G generated behind it; may be given several times (also -pg)"},
     {"n-depth", 'd', "N,...", "so many tokens in the cache beforehand (default 0)"},
-    {"parallel", 0, "N,...", "so many sequences together (default 1; also -np)"},
-    {"batch-size", 'b', "N", "rows of one step; longer prompts are cut into such chunks (default 512)"},
+    {"batch", 'b', "N,...", "so many sequences together (default 1; also -np)"},
     {"threads", 't', "N,...", "compute threads (default: as many CPUs as the process may use)"},
     {"repetitions", 'r', "N", "repetitions of each test (default 5)"},
     {"output", 'o', "FORMAT", "md (default), csv, json or jsonl"},
@@ -31,7 +30,6 @@ enum {
   O_GEN,
   O_PG,
   O_DEPTH,
-  O_PARALLEL,
   O_BATCH,
   O_THREADS,
   O_REPS,
@@ -47,13 +45,12 @@ static const tn_cli_usage usage = {
     .summary =
         "Tokens a second of a composed engine: every combination of the lists, each test a mean of -r repetitions.\n"
         "Tests are named as in llama-bench: pp512 takes a prompt, tg128 generates, tg64 @ d4096 generates behind\n"
-        "4096 cached tokens. Neither tokenization nor sampling is part of the time. With --parallel the figure is that "
-        "of\n"
+        "4096 cached tokens. Neither tokenization nor sampling is part of the time. With -b the figure is that of\n"
         "all sequences together. \"read %\" and \"int %\" are shares of what this machine reads from memory and of\n"
         "what the backend's inner loop computes at most, both measured in the same run.\n\n"
         "  tenon bench -m M.gguf\n"
         "  tenon bench -m M.gguf -p 0 -n 64 -d 0,4096 -t 1,2\n"
-        "  tenon bench -m M.gguf -p 0 -n 64 -d 64 -np 1,8,32 -o json\n"
+        "  tenon bench -m M.gguf -p 0 -n 64 -d 64 -b 1,8,32 -o json\n"
         "  tenon bench -m M.gguf --ops -d 512,4096",
     .options = options,
     .n_options = TN_ARRAY_LEN(options),
@@ -67,7 +64,7 @@ typedef struct list {
 typedef struct bench_args {
   tn_cli_args cli;
   tn_engine_args engine;
-  list prompts, gens, depths, parallel, threads;
+  list prompts, gens, depths, batches, threads;
   int64_t pairs[MAX_LIST][2];
   uint32_t n_pairs;
   int64_t reps;
@@ -121,7 +118,6 @@ static bool set_engine(tn_engine_args *e, const char *option, const char *key, i
 static bool take(bench_args *a, int i, const char *v)
 {
   const char *name = options[i].name;
-  int64_t n;
   switch (i) {
     case O_MODEL:
     case O_CONF:
@@ -130,8 +126,7 @@ static bool take(bench_args *a, int i, const char *v)
     case O_GEN: return take_list(a, name, v, 0, MAX_DEPTH, &a->gens);
     case O_PG: return take_pair(a, v);
     case O_DEPTH: return take_list(a, name, v, 0, MAX_DEPTH, &a->depths);
-    case O_PARALLEL: return take_list(a, name, v, 1, 1024, &a->parallel);
-    case O_BATCH: return tn_cli_number(&a->cli, name, v, 1, 65536, &n) && set_engine(&a->engine, "-b", "max_rows", n);
+    case O_BATCH: return take_list(a, name, v, 1, 1024, &a->batches);
     case O_THREADS: return take_list(a, name, v, 1, 256, &a->threads);
     case O_REPS: return tn_cli_number(&a->cli, name, v, 1, MAX_REPS, &a->reps);
     case O_OUTPUT: return take_format(a, v);
@@ -147,7 +142,7 @@ static void preset(list *l, int64_t value)
 }
 
 /* Two letters behind one dash, as llama.cpp spells them. */
-static const char *const spelled[][2] = {{"-pg", "--pg"}, {"-np", "--parallel"}};
+static const char *const spelled[][2] = {{"-pg", "--pg"}, {"-np", "--batch"}};
 
 static int parse(bench_args *a, int argc, char **argv)
 {
@@ -167,9 +162,9 @@ static int parse(bench_args *a, int argc, char **argv)
   if (a->n_pairs == 0 || a->prompts.n > 0) preset(&a->prompts, 512);
   if (a->n_pairs == 0 || a->gens.n > 0) preset(&a->gens, 128);
   preset(&a->depths, a->ops ? 512 : 0);
-  preset(&a->parallel, 1);
+  preset(&a->batches, 1);
   preset(&a->threads, 0);
-  for (uint32_t k = 0; k < a->parallel.n; k++) a->out.seqs = a->out.seqs || a->parallel.at[k] > 1;
+  for (uint32_t k = 0; k < a->batches.n; k++) a->out.seqs = a->out.seqs || a->batches.at[k] > 1;
   return -1;
 }
 
@@ -260,7 +255,7 @@ static int run_engine(bench_args *a, int64_t threads, int64_t seqs)
   e.n_owned = 0;
   run r = {.a = a, .out = &a->out, .bench = tn_bench_new(), .s = &s};
   bool ok = r.bench && (threads == 0 || set_engine(&e, "-t", "threads", threads)) &&
-            set_engine(&e, "-np", "max_seqs", seqs) && set_engine(&e, "the tests' context,", "ctx", context_of(a));
+            set_engine(&e, "-b", "max_seqs", seqs) && set_engine(&e, "the tests' context,", "ctx", context_of(a));
   tn_setup_args more = {.events = r.bench ? tn_bench_events(r.bench) : (tn_events){0}};
   int code = ok ? tn_engine_args_open(&e, &more, &s) : TN_EXIT_FAIL;
   if (code == TN_EXIT_OK) {
@@ -292,8 +287,8 @@ int tn_cli_bench(int argc, char **argv)
     code = TN_EXIT_OK;
     tn_cli_catch_interrupt();
     for (uint32_t t = 0; code == TN_EXIT_OK && t < a->threads.n; t++)
-      for (uint32_t b = 0; code == TN_EXIT_OK && b < a->parallel.n; b++)
-        code = run_engine(a, a->threads.at[t], a->parallel.at[b]);
+      for (uint32_t b = 0; code == TN_EXIT_OK && b < a->batches.n; b++)
+        code = run_engine(a, a->threads.at[t], a->batches.at[b]);
     code = tn_bench_out_end(&a->out, code);
   }
   tn_engine_args_release(&a->engine);

@@ -81,7 +81,8 @@ tn_status tn_section_check(const tn_stack *s, const tn_config_entry *e, tn_str n
   snprintf(section, sizeof section, "%s.%s", tn_slot_name(e->slot), word);
   pins p = {pin(s->config, section, e->section, "path"), pin(s->config, section, e->section, "sha256"),
             pin(s->config, section, e->section, "min")};
-  if (open_plugin(s, e->slot, word, &p, &plugin, NULL)) return TN_OK;
+  tn_status st = open_plugin(s, e->slot, word, &p, &plugin, err);
+  if (st) return st == TN_E_NOMEM ? st : TN_OK; /* one that does not open hinders no composition without it */
   tn_options_want want = {.section = e->section, .params = plugin->desc->params, .plugin = true};
   return tn_options_check(s->config, &want, err);
 }

@@ -109,8 +109,8 @@ Test(cli_compose, refusals_as_json)
   json_decref(j);
 }
 
-/* A letter stands for one long option, whatever the command; but in bench, as in llama-bench, -p and -n are lists of
- * lengths. */
+/* A letter stands for one long option, whatever the command; but in bench -p, -n (as in llama-bench) and -b are lists
+ * of lengths and of numbers of sequences. */
 Test(cli_compose, letters_mean_the_same_everywhere)
 {
   const char *commands[] = {"run",          "bench",         "eval",         "tokenize",   "compose",
@@ -122,7 +122,7 @@ Test(cli_compose, letters_mean_the_same_everywhere)
     cr_assert(eq(int, run(args), 0));
     for (const char *at = out; (at = strstr(at, "\n  -")); at++) {
       if (sscanf(at + 5, ", --%31[a-z-]", name) != 1) continue;
-      if (!strcmp(commands[i], "bench") && strchr("pn", at[4])) continue;
+      if (!strcmp(commands[i], "bench") && strchr("pnb", at[4])) continue;
       char *known = meaning[at[4] & 127];
       if (*known) cr_expect(eq(str, known, name), "-%c of %s", at[4], commands[i]);
       strcpy(known, name);
