@@ -135,7 +135,8 @@ Test(plugins, info_shows_options_tokens_and_counters)
 Test(plugins, check_prints_a_line_a_level_and_what_did_not_pass)
 {
   cr_expect(eq(int, plugins("check " BROKEN "/sound.so"), 0));
-  cr_expect(strstr(out, "level 0, the file         ") == out && strstr(out, "TN-L0-01") == NULL, "%s", out);
+  /* a build with sanitizers needs their libraries: a warning, printed before its level's line */
+  cr_expect(strstr(out, "level 0, the file         ") != NULL && strstr(out, " PASS ") == NULL, "%s", out);
   cr_expect(strstr(out, "\nlevel 2, the descriptor   ") != NULL, "%s", out);
   cr_expect(eq(int, plugins("check " BROKEN "/hook_null.so"), 1));
   cr_expect(strstr(out, "\nTN-L2-07  FAIL ") != NULL && strstr(out, "passed, 1 failed") != NULL, "%s", out);
