@@ -596,15 +596,16 @@ typedef struct tn_evict_spec { /* filled by describe */
   uint32_t window_rows;  /* SIG_ATTN_WINDOW */
   uint32_t demotes;      /* 1: verdicts may be DEMOTE */
   uint32_t rank_rope;    /* SCORE: 1: keys are rotated by their rank (needs kv.raw/1) */
-  uint32_t reserved0;
+  uint32_t first_layer;  /* SCORE: layers below are left alone (not with rank_rope) */
 } tn_evict_spec;
 
-typedef struct tn_evict_when { /* in: a sequence; out: next, keep */
+typedef struct tn_evict_when { /* in: a sequence; out: next, keep, full */
   uint32_t struct_size, reserved0;
   uint64_t seq;
-  int64_t n_prompt, pos; /* tokens of the prompt; committed tokens */
+  int64_t n_prompt, pos; /* tokens of the prompt (of a scored text: those before the first scored row); committed */
   int64_t next;          /* out: act when this many tokens are committed (> pos), or TN_POS_INF */
   int64_t keep;          /* out: entries to keep in each group when acting at pos; -1: nothing to do at pos */
+  int64_t full;          /* out: so many of them, the best, as wide as they are, the others demoted; preset -1: all */
 } tn_evict_when;
 
 typedef struct tn_evict_unit { /* the entries of one group */

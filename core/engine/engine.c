@@ -51,6 +51,18 @@ static tn_status kv_layouts(const tn_instance *q, const tn_model_shape *shape, c
   return st;
 }
 
+static tn_status check_evict_spec(const tn_engine *e, tn_err *err)
+{
+  const char *name = e->eviction.desc->name;
+  if (!TN_CAN(e->ev.v, when) || !TN_CAN(e->ev.v, score))
+    return tn_fail(err, TN_E_INTERNAL, "eviction/%s: a scoring policy needs when() and score()", name);
+  if (e->ev.spec.rank_rope && e->ev.spec.first_layer > 0)
+    return tn_fail(err, TN_E_INTERNAL,
+                   "eviction/%s: keys rotated by rank (rank_rope) need all layers, not those from %u", name,
+                   e->ev.spec.first_layer);
+  return TN_OK;
+}
+
 static tn_status describe_policies(tn_engine *e, tn_err *err)
 {
   tn_status st = TN_OK;
@@ -59,9 +71,7 @@ static tn_status describe_policies(tn_engine *e, tn_err *err)
     e->ev.spec = (tn_evict_spec){.struct_size = sizeof e->ev.spec, .mask = TN_MASK_ALL, .gran = TN_GRAN_ALL};
     st = e->ev.v->describe(e->eviction.inst, e->cfg.plan, &e->ev.spec, err);
     e->ev.scores = e->ev.spec.kind == TN_EV_SCORE;
-    if (st == TN_OK && e->ev.scores && (!TN_CAN(e->ev.v, when) || !TN_CAN(e->ev.v, score)))
-      st =
-          tn_fail(err, TN_E_INTERNAL, "eviction/%s: a scoring policy needs when() and score()", e->eviction.desc->name);
+    if (st == TN_OK && e->ev.scores) st = check_evict_spec(e, err);
   }
   if (st == TN_OK && e->cfg.draft.desc) {
     const tn_draft_v1 *v = e->cfg.draft.desc->vtable;

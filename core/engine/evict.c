@@ -63,15 +63,17 @@ static tn_status ask_when(tn_engine *e, const tn_seq *s, tn_evict_when *w, tn_er
 {
   *w = (tn_evict_when){.struct_size = sizeof *w,
                        .seq = s->id,
-                       .n_prompt = s->n_prompt,
+                       .n_prompt = s->n_given,
                        .pos = s->n_done,
                        .next = TN_POS_INF,
-                       .keep = -1};
+                       .keep = -1,
+                       .full = -1};
   tn_status st = e->ev.v->when(e->eviction.inst, w);
   if (st != TN_OK) return tn_fail(err, st, "eviction/%s: when: %s", e->eviction.desc->name, tn_status_name(st));
-  if (w->next <= s->n_done || w->keep < -1)
-    return tn_fail(err, TN_E_INTERNAL, "eviction/%s: when: at %lld tokens next = %lld, keep = %lld",
-                   e->eviction.desc->name, (long long)s->n_done, (long long)w->next, (long long)w->keep);
+  if (w->next <= s->n_done || w->keep < -1 || w->full < -1 || (w->full >= 0 && !e->ev.spec.demotes))
+    return tn_fail(err, TN_E_INTERNAL, "eviction/%s: when: at %lld tokens next = %lld, keep = %lld, full = %lld",
+                   e->eviction.desc->name, (long long)s->n_done, (long long)w->next, (long long)w->keep,
+                   (long long)w->full);
   return TN_OK;
 }
 
@@ -79,7 +81,7 @@ tn_status tn_evict_begin(tn_engine *e, tn_seq *s, tn_err *err)
 {
   tn_evict_when w;
   if (!e->ev.scores) return TN_OK;
-  s->window_end = e->ev.spec.signals & TN_SIG_ATTN_WINDOW ? s->n_prompt : 0;
+  s->window_end = e->ev.spec.signals & TN_SIG_ATTN_WINDOW ? s->n_given : 0;
   tn_status st = ask_when(e, s, &w, err);
   s->next_evict = w.next;
   return st;
@@ -92,7 +94,7 @@ void tn_evict_continue(tn_engine *e, tn_seq *s, int64_t window_end, int64_t next
   s->next_evict = next_evict;
   if (!e->ev.scores) return;
   if (window_end == 0) s->window_end = 0;
-  if (window_end == 0 || window_end == s->n_prompt) return;
+  if (window_end == 0 || window_end == s->n_given) return;
   for (uint32_t g = 0; g < e->n_groups; g++) {
     int64_t *attn = s->signals->attn[g], *win = s->signals->win[g];
     for (int64_t r = 0; attn && r < s->kv->t[g].n; r++) attn[r] += win[r];
@@ -177,8 +179,9 @@ static int ascending(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Entries that stay, ascending, into ev.order; returns how many, or -1 on a score that is not finite, -2: no memory. */
-static int64_t choose(tn_engine *e, const tn_evict_unit *u)
+/* Entries that stay, ascending, into ev.order, and the verdict that demotes those beyond the best `full` (-1: none);
+ * returns how many, or -1 on a score that is not finite, -2: no memory. */
+static int64_t choose(tn_engine *e, const tn_evict_unit *u, int64_t full)
 {
   ranked *r = malloc((size_t)(u->n > 0 ? u->n : 1) * sizeof *r);
   int64_t n = 0;
@@ -194,6 +197,7 @@ static int64_t choose(tn_engine *e, const tn_evict_unit *u)
   qsort(r, (size_t)n, sizeof *r, by_score);
   if (n > u->keep) n = u->keep;
   for (int64_t i = 0; i < n; i++) e->ev.order[i] = r[i].entry;
+  for (int64_t i = full; full >= 0 && i < n; i++) u->verdict[r[i].entry] = TN_DEMOTE;
   free(r);
   qsort(e->ev.order, (size_t)n, sizeof *e->ev.order, ascending);
   return n;
@@ -207,12 +211,12 @@ static void move_signal(tn_evictor *v, int64_t *a, int64_t n_old, int64_t n, int
   for (int64_t i = 0; i < n; i++) a[v->map[i]] = v->tmp[v->order[i]];
 }
 
-static tn_status apply(tn_engine *e, tn_seq *s, uint32_t g, tn_err *err)
+static tn_status apply(tn_engine *e, tn_seq *s, uint32_t g, int64_t full, tn_err *err)
 {
   tn_evictor *v = &e->ev;
   const tn_evict_unit *u = &v->units[g];
   const tn_kv_table *t = &s->kv->t[g];
-  int64_t before = t->live, n_old = t->n, n = choose(e, u), demoted = 0;
+  int64_t before = t->live, n_old = t->n, n = choose(e, u, full), demoted = 0;
   if (n == -1)
     return tn_fail(err, TN_E_INTERNAL, "eviction/%s: a score of group %u is not finite", e->eviction.desc->name, g);
   if (n < 0) return tn_fail(err, TN_E_NOMEM, "no memory to choose what stays");
@@ -267,17 +271,18 @@ static tn_status check_ranks(const tn_engine *e, const tn_seq *s, tn_err *err)
 }
 
 /* The policy scores all groups at once; then each keeps its best. Pages are put aside already. */
-static tn_status decide(tn_engine *e, tn_seq *s, int64_t keep, tn_err *err)
+static tn_status decide(tn_engine *e, tn_seq *s, const tn_evict_when *w, tn_err *err)
 {
   uint32_t n = 0;
   for (uint32_t g = 0; g < e->n_groups; g++) {
-    if (e->groups.g[g].desc.kind != TN_KV_CACHE) continue;
-    fill_unit(e, s, g, keep);
+    const tn_kv_group *d = &e->groups.g[g].desc;
+    if (d->kind != TN_KV_CACHE || (uint32_t)d->layers[0] < e->ev.spec.first_layer) continue;
+    fill_unit(e, s, g, w->keep);
     e->ev.unit_ptrs[n++] = &e->ev.units[g];
   }
   tn_status st = n > 0 ? e->ev.v->score(e->eviction.inst, s->id, n, e->ev.unit_ptrs) : TN_OK;
   if (st != TN_OK) return tn_fail(err, st, "eviction/%s: score: %s", e->eviction.desc->name, tn_status_name(st));
-  for (uint32_t i = 0; st == TN_OK && i < n; i++) st = apply(e, s, e->ev.unit_ptrs[i]->group, err);
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) st = apply(e, s, e->ev.unit_ptrs[i]->group, w->full, err);
   return st == TN_OK ? check_ranks(e, s, err) : st;
 }
 
@@ -292,7 +297,7 @@ tn_status tn_evict_act(tn_engine *e, tn_seq *s, tn_err *err)
     for (uint32_t g = 0; g < e->n_groups; g++) tn_kv_forget_hidden(e->kv, s->kv, g, s->n_done);
     st = tn_kv_compact_begin(e->kv, s->kv, w.keep, e->ev.spec.demotes != 0);
     if (st != TN_OK) return st;
-    st = decide(e, s, w.keep, err);
+    st = decide(e, s, &w, err);
     tn_kv_compact_end(e->kv);
   }
   if (st == TN_OK) s->next_evict = w.next;

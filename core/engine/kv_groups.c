@@ -12,8 +12,8 @@
 
 typedef struct cell { /* what one (layer, KV head) asks for */
   uint32_t kind, n_rules;
-  uint32_t cls,
-      reserved0; /* rope class; tells groups apart where keys are raw: they are rotated by a table per group */
+  uint32_t cls;   /* rope class; tells groups apart where keys are raw: they are rotated by a table per group */
+  uint32_t alone; /* 1: the eviction policy leaves the layer alone */
   const tn_state_spec *state;
   tn_free_rule rules[TN_KV_MAX_FREE_RULES];
 } cell;
@@ -37,6 +37,7 @@ static cell cell_of(const tn_group_in *in, uint32_t layer, uint32_t head)
     return c;
   }
   if (in->evict && in->evict->rank_rope) c.cls = s->layer_class[layer];
+  if (in->evict && in->evict->kind == TN_EV_SCORE) c.alone = layer < in->evict->first_layer;
   int64_t window = s->class_window[s->layer_class[layer]];
   if (window > 0) add_rule(&c, window, 0);
   if (a->kind == TN_AT_MASK) add_rule(&c, a->mask.hi, a->mask.sinks);
@@ -46,8 +47,8 @@ static cell cell_of(const tn_group_in *in, uint32_t layer, uint32_t head)
 
 static bool same_cell(const cell *a, const cell *b)
 {
-  return a->kind == b->kind && a->cls == b->cls && a->state == b->state && a->n_rules == b->n_rules &&
-         memcmp(a->rules, b->rules, a->n_rules * sizeof a->rules[0]) == 0;
+  return a->kind == b->kind && a->cls == b->cls && a->alone == b->alone && a->state == b->state &&
+         a->n_rules == b->n_rules && memcmp(a->rules, b->rules, a->n_rules * sizeof a->rules[0]) == 0;
 }
 
 /* Bytes of one entry's values in a layout, scales included, rounded up. */

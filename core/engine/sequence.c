@@ -31,7 +31,8 @@ tn_status tn_seq_new(uint64_t id, const tn_request *req, int64_t max_len, tn_seq
   if (s) {
     s->id = id;
     s->state = TN_SEQ_WAITING;
-    s->n_prompt = s->n_tok = req->n_prompt;
+    s->n_prompt = s->n_tok = s->n_given = req->n_prompt;
+    if (req->score && req->score_from > 0 && req->score_from < req->n_prompt) s->n_given = req->score_from;
     s->max_len = max_len;
     s->cap = max_len + 1;
     s->next_evict = TN_POS_INF;

@@ -53,6 +53,7 @@ typedef struct tn_seq {
   tn_request req;  /* arrays owned */
   int32_t *tokens; /* [cap] */
   int64_t n_tok, cap, n_prompt, n_done, max_len;
+  int64_t n_given;  /* the prompt as an eviction policy sees it: of a scored text what comes before the scored rows */
   int64_t n_cached; /* prompt tokens that came from a fork or a restored session */
   const tn_rope_table *rope;
   int64_t regime;
