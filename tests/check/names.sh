@@ -4,7 +4,7 @@
 #   - what allow/names.txt lists: <file or folder> <word> <reason>, for spellings that a file format prescribes.
 # A backend's names count too: which backend runs is the INI's choice.
 . "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
-plain=' full none ref cpu cuda global random linear tensor ring pipeline paged contiguous rope chunked continuous '
+plain=' full none ref cpu cuda global random linear tensor ring pipeline paged contiguous rope chunked continuous knorm '
 
 # listed <file> <word>: in the allow-list, for the file itself or a folder above it.
 listed()
