@@ -69,7 +69,7 @@ typedef struct tnk_operand {
   const float *x;
   int64_t stride; /* cells or numbers between rows */
 } tnk_operand;
-enum { TNK_STRAIGHT = 3 }; /* rows up to which expanding does not pay */
+enum { TNK_STRAIGHT = 4 }; /* rows up to which expanding does not pay */
 enum { TNK_WORK = sizeof(tnk_chunk) + TNK_CHUNK * TNK_BLOCK * TNK_PANEL * 4 };
 void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t panel, const tnk_operand *a,
                       int64_t rows, uint32_t segments, float *part, void *work);

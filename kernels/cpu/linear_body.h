@@ -140,6 +140,16 @@ TNK_DOTS(6, 2)
 TNK_DOTS(8, 1)
 TNK_DOTS(8, 2)
 
+/* ---------------------------------------------------------------- memory */
+
+/* Panels are read once, line after line, with so much arithmetic in between that the processor's own window holds a few
+ * lines only. So lines are asked for this many bytes before they are needed, past the end of the panels as well. */
+enum { AHEAD = 4096 };
+TNK_AI void ask_ahead(const uint8_t *p, size_t bytes)
+{
+  for (size_t i = 0; i < bytes; i += TNK_LINE) __builtin_prefetch((const void *)((uintptr_t)p + AHEAD + i));
+}
+
 /* ---------------------------------------------------------------- scales */
 
 TNK_AI vf number16(uint32_t scale, const uint8_t *p)
@@ -188,7 +198,9 @@ TNK_AI void few_record(const tnk_fmt *f, const int rows, const uint8_t *rec, int
   const tnk_rec at = tnk_record(f, nb);
   const int halves = f->group16 & 1 ? 2 : 1;
   const size_t block_bytes = tnk_lines(f->bits) * TNK_LINE;
+  const size_t share = at.bytes / (size_t)nb; /* of a block in the record */
   for (int64_t b = b0; b < b1; b++, a++) {
+    ask_ahead(rec + (size_t)b * share, share);
     TNK_UNROLL
     for (int h = 0; h < halves; h++) {
       vf s, m;
@@ -257,6 +269,7 @@ TNK_AI void fill(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t
     const int64_t index = (begin + i) / per, b = (begin + i) % per, left = blocks - index * per;
     const uint8_t *rec = panel + (size_t)index * full;
     const tnk_rec at = tnk_record(f, left < per ? left : per);
+    ask_ahead(rec + (size_t)b * block_bytes, block_bytes + TNK_LINE);
     widen_any(f, rec + (size_t)b * block_bytes, w->code[i][0]);
     for (int h = 0; h < halves; h++, ws += TNK_PANEL, wm += TNK_PANEL) {
       vf s, m;
@@ -333,7 +346,10 @@ static void floats(const tnk_fmt *f, int64_t nb, const tnk_chunk *w, float *out)
 static void numbers(uint32_t scale, int64_t n, const uint8_t *src, float *out)
 {
   const uint32_t wide = TNK_PANEL * tnk_scale_bytes(scale);
-  for (int64_t k = 0; k < n; k++) vf_store(out + k * TNK_PANEL, number16(scale, src + k * wide));
+  for (int64_t k = 0; k < n; k++, src += wide) {
+    ask_ahead(src, wide);
+    vf_store(out + k * TNK_PANEL, number16(scale, src));
+  }
 }
 
 static void join(int64_t rows, uint32_t segments, const float *part, const float *bias, const float *plus,
