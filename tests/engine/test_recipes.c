@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/engine_rig.h"
+#include "support/tiny_model.h"
 
 /* Some plugin of every key that the file sets has its first counter above zero. */
 static void check_engaged(const rig *r, const char *file)
@@ -27,7 +29,7 @@ static void run_file(const char *path, const char *model)
   const char *sets[] = {"engine.ctx=256", strstr(path, "tensor") ? "parallel.tensor.world=2" : NULL, NULL};
   rig *r;
   tn_err err = tn_err_init();
-  tn_status st = rig_conf(rig_tiny(model), path, sets, &r, &err);
+  tn_status st = rig_conf(model, path, sets, &r, &err);
   cr_assert_eq(st, TN_OK, "%s: %s", path, err.msg);
   int32_t prompt[120];
   rig_tokens(3, 16, prompt, 120); /* few different tokens, so that a drafter finds something */
@@ -37,6 +39,20 @@ static void run_file(const char *path, const char *model)
   cr_assert_eq(r->r[at].n, 24);
   check_engaged(r, path);
   rig_close(r);
+}
+
+/* A model with factors for each rotated pair, as longrope.ini wants one. */
+static void write_factors_model(char path[TINY_PATH])
+{
+  static const tiny_spec spec = {.vocab = 300};
+  static const float factors[2][8] = {{1, 1, 1, 1, 1, 1, 1, 1}, {1, 1.1f, 1.3f, 1.5f, 2, 3, 4, 4}};
+  int64_t n = 8;
+  gguf_writer *w = tiny_writer(&spec);
+  tiny_put_tokenizer(w, spec.vocab);
+  gguf_put_u32(w, "llama.rope.scaling.original_context_length", 64);
+  gguf_put_tensor(w, "rope_factors_short.weight", TN_DT_F32, 1, &n, factors[0], sizeof factors[0]);
+  gguf_put_tensor(w, "rope_factors_long.weight", TN_DT_F32, 1, &n, factors[1], sizeof factors[1]);
+  tiny_write(w, path);
 }
 
 static uint32_t run_folder(const char *folder)
@@ -49,13 +65,20 @@ static uint32_t run_folder(const char *folder)
   for (struct dirent *e; (e = readdir(d));) {
     if (!strstr(e->d_name, ".ini")) continue;
     snprintf(path, sizeof path, "%s/conf/%s/%s", TN_SOURCE_DIR, folder, e->d_name);
-    run_file(path, strcmp(e->d_name, "yarn.ini") == 0 ? "llama-yarn" : "llama");
+    char model[TINY_PATH];
+    if (strcmp(e->d_name, "longrope.ini") == 0) {
+      write_factors_model(model);
+      run_file(path, model);
+      unlink(model);
+    } else {
+      run_file(path, rig_tiny(strcmp(e->d_name, "yarn.ini") == 0 ? "llama-yarn" : "llama"));
+    }
     n++;
   }
   closedir(d);
   return n;
 }
 
-Test(engine_recipes, techniques) { cr_assert_geq(run_folder("techniques"), 14); }
+Test(engine_recipes, techniques) { cr_assert_geq(run_folder("techniques"), 23); }
 
 Test(engine_recipes, recipes) { cr_assert_geq(run_folder("recipes"), 3); }
