@@ -79,6 +79,6 @@ static uint32_t run_folder(const char *folder)
   return n;
 }
 
-Test(engine_recipes, techniques) { cr_assert_geq(run_folder("techniques"), 23); }
+Test(engine_recipes, techniques) { cr_assert_geq(run_folder("techniques"), 20); }
 
 Test(engine_recipes, recipes) { cr_assert_geq(run_folder("recipes"), 3); }
