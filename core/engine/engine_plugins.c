@@ -41,13 +41,28 @@ static const tn_attn_part *part_of_layer(const tn_engine *e, uint32_t layer)
   return NULL;
 }
 
-/* What the engine itself relies on; masks are the program's to check. */
-static tn_status check_spec(const tn_attention_v1 *v, const tn_attn_spec *spec, tn_err *err)
+static bool offers(const tn_desc *backend, const char *token)
 {
+  for (size_t i = 0; backend->provides && backend->provides[i]; i++)
+    if (strcmp(backend->provides[i], token) == 0) return true;
+  return false;
+}
+
+/* What the engine itself relies on; masks are the program's to check. A plugin may ask for tiles or a state under some of
+ * its options only, which its tokens cannot say. */
+static tn_status check_spec(const tn_engine *e, const tn_attention_v1 *v, const tn_attn_spec *spec, tn_err *err)
+{
+  const tn_desc *backend = e->cfg.backend.desc;
   if (spec->kind == TN_AT_TILES && !TN_CAN(v, tiles))
     return tn_fail(err, TN_E_INTERNAL, "describe asks for tile lists, which need tiles()");
   if (spec->kind == TN_AT_STATE && !spec->state)
     return tn_fail(err, TN_E_INTERNAL, "describe asks for a recurrent state and says none");
+  const char *token = spec->kind == TN_AT_TILES ? "attn.tiles/1" : spec->kind == TN_AT_STATE ? "attn.state/1" : NULL;
+  if (token && !offers(backend, token))
+    return tn_fail(err, TN_E_UNSUPPORTED,
+                   "with these options it needs %s, which backend %s does not offer; set other options, or another "
+                   "backend",
+                   token, backend->name);
   return TN_OK;
 }
 
@@ -67,7 +82,7 @@ static tn_status describe_attention(tn_engine *e, tn_err *err)
       *spec = (tn_attn_spec){.struct_size = sizeof *spec, .kind = TN_AT_MASK, .mask = TN_MASK_ALL};
       e->attn_ptrs[l * s->n_kv_heads + h] = spec;
       tn_status st = v->describe(p->in.inst, e->cfg.plan, l, h, spec, err);
-      if (st == TN_OK) st = check_spec(v, spec, err);
+      if (st == TN_OK) st = check_spec(e, v, spec, err);
       if (st != TN_OK) {
         tn_err_prefix(err, "attention/%s: layer %u", p->in.desc->name, l);
         return st;
