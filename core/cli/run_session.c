@@ -17,7 +17,7 @@ typedef struct session {
   char *text;             /* of the answer, for JSON */
   size_t n_text, cap_text;
   uint64_t start_ns, first_ns, last_ns, n_new;
-  uint64_t n_drafted, n_accepted, n_dropped;
+  uint64_t n_drafted, n_accepted, n_dropped, n_demoted;
   int64_t n_prompt, n_cached;
   uint32_t why;
   char error[512];
@@ -96,6 +96,7 @@ static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *ms
   s->n_drafted = seq->n_drafted;
   s->n_accepted = seq->n_accepted;
   s->n_dropped = seq->n_dropped;
+  s->n_demoted = seq->n_demoted;
   s->n_cached = seq->n_cached;
   s->n_prompt = seq->n_prompt;
   if (msg)
@@ -170,6 +171,8 @@ static void print_times(const session *s)
   tn_composition_short(s->setup.composition, print);
   fprintf(stderr, "     composition = %s\n", print);
   if (s->n_dropped > 0) fprintf(stderr, "eviction dropped %llu cache entries\n", (unsigned long long)s->n_dropped);
+  if (s->n_demoted > 0)
+    fprintf(stderr, "eviction demoted %llu cache entries to fewer bits\n", (unsigned long long)s->n_demoted);
 }
 
 static int print_json(session *s, const int32_t *ids, size_t n, uint64_t seed)
@@ -187,10 +190,10 @@ static int print_json(session *s, const int32_t *ids, size_t n, uint64_t seed)
                 "predicted_n", (json_int_t)s->n_new, "predicted_ms", ms(eval), "predicted_per_second",
                 per_second(s->n_new > 1 ? s->n_new - 1 : 0, eval), "draft_n", (json_int_t)s->n_drafted,
                 "draft_n_accepted", (json_int_t)s->n_accepted, "cached_n", (json_int_t)s->n_cached);
-  json_t *j = json_pack("{s:o, s:o, s:o, s:s, s:I, s:s, s:o, s:o, s:I}", "text", text, "prompt_ids", prompt, "ids",
+  json_t *j = json_pack("{s:o, s:o, s:o, s:s, s:I, s:s, s:o, s:o, s:I, s:I}", "text", text, "prompt_ids", prompt, "ids",
                         json_incref(s->ids), "finish_reason", why_word(s->why), "seed", (json_int_t)seed, "fingerprint",
                         print, "timings", timings, "counters", tn_engine_counters_json(s->setup.engine), "kv_dropped",
-                        (json_int_t)s->n_dropped);
+                        (json_int_t)s->n_dropped, "kv_demoted", (json_int_t)s->n_demoted);
   if (j && s->logprobs) json_object_set(j, "logprobs", s->logprobs);
   return tn_cli_json("run", j);
 }
