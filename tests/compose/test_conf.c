@@ -46,7 +46,7 @@ static const char *compose(const char *file, size_t *warnings, char *print)
   if (!st && file) st = tn_config_load(c, file, &err);
   if (!st) st = tn_compose(c, &catalog, NULL, &out, &err);
   for (*warnings = 0; !st && tn_composition_warning(out, *warnings);) {
-    cr_log_warn("%s", tn_composition_warning(out, *warnings));
+    cr_log_info("%s", tn_composition_warning(out, *warnings));
     ++*warnings;
   }
   /* The one warning that such a file asks for. */

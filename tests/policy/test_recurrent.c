@@ -308,7 +308,7 @@ Test(policy_recurrent, what_is_refused)
     char set[64], says[128];
     snprintf(set, sizeof set, "compose.attention=%s", names[i]);
     snprintf(says, sizeof says, "%s needs recurrent attention (attn.state/1), which cpu does not offer", names[i]);
-    refused(set, "engine.allow_untrained=yes", says, "nearest working change: backend = ref");
+    refused(set, "engine.allow_untrained=yes", says, "nearest working change: backend = ");
     snprintf(says, sizeof says,
              "excludes attention that the model was not trained for (attn.untrained/1), which %s brings", names[i]);
     refused(set, "compose.backend=ref", says, "nearest working change: engine.allow_untrained = true");
