@@ -578,6 +578,7 @@ typedef struct tn_memory_v1 {
   void (*end)(tn_inst *, uint64_t seq);                                                              /* [hot] */
   uint32_t (*free_pages)(tn_inst *, uint32_t pool);                                                  /* [any] */
   uint32_t (*page_tokens)(tn_inst *); /* [cold] 16, 32 or 64, asked before configure; NULL: 16 */
+  uint32_t (*quota)(tn_inst *, uint32_t pool); /* [any] pages of the pool that one sequence may need; NULL: all */
 } tn_memory_v1;
 
 /* ---------------------------------------------------------------- slot: eviction */

@@ -83,7 +83,8 @@ tn_status tn_kv_store_open(const tn_groups *groups, const tn_memory_v1 *memory, 
                            tn_err *err);
 void tn_kv_store_close(tn_kv_store *s);
 
-/* TN_E_NEVER and both numbers when no pool could hold max_len tokens of a sequence, were it alone. */
+/* TN_E_NEVER and both numbers when no pool could hold max_len tokens of a sequence, were it alone, or the memory plugin's
+ * quota of a sequence does not. */
 tn_status tn_kv_could_hold(tn_kv_store *s, int64_t max_len, tn_err *err);
 
 /* Asks the memory plugin to admit (TN_E_FULL, TN_E_NEVER) and makes empty tables. Release with tn_kv_seq_free. */

@@ -177,10 +177,16 @@ static void count_need(const tn_kv_store *s, int64_t n, bool compacted, uint32_t
 tn_status tn_kv_could_hold(tn_kv_store *s, int64_t max_len, tn_err *err)
 {
   count_need(s, max_len, true, s->need_most);
-  for (uint32_t p = 0; p < s->groups->n_pools; p++)
-    if (s->need_most[p] > s->groups->pool_pages[p])
+  for (uint32_t p = 0; p < s->groups->n_pools; p++) {
+    uint32_t need = s->need_most[p], all = s->groups->pool_pages[p];
+    if (need > all)
       return tn_fail(err, TN_E_NEVER, "a sequence of %lld tokens needs %u pages of the KV cache, which has %u",
-                     (long long)max_len, s->need_most[p], s->groups->pool_pages[p]);
+                     (long long)max_len, need, all);
+    uint32_t quota = TN_CAN(s->memory, quota) ? s->memory->quota(s->inst, p) : all;
+    if (need > quota)
+      return tn_fail(err, TN_E_NEVER, "a sequence of %lld tokens needs %u pages of the KV cache, its quota is %u",
+                     (long long)max_len, need, quota);
+  }
   return TN_OK;
 }
 

@@ -30,6 +30,9 @@ CASE(cpu_sliding, "gemma3", "compose.backend=cpu", "compose.attention=sliding_wi
 CASE(cpu_kv_int8, "llama", "compose.backend=cpu", "compose.kv=int8", "quantizer.int8@kv.group=32")
 CASE(cpu_weights_int8, "llama", "compose.backend=cpu", "compose.weights=int8")
 CASE(cpu_contiguous, "llama", "compose.backend=cpu", "compose.memory=contiguous")
+CASE(cpu_static_paged, "llama", "compose.backend=cpu", "compose.memory=static_paged")
+CASE(cpu_chunked, "llama", "compose.backend=cpu", "compose.scheduler=chunked", "scheduler.chunked.budget=9",
+     "scheduler.chunked.prompt=3")
 CASE(cpu_speculation, "llama", "compose.backend=cpu", "compose.draft=ngram")
 CASE(cpu_tensor, "llama", "compose.backend=cpu", "compose.parallel=tensor")
 
@@ -42,7 +45,9 @@ CASE(cpu_tensor, "llama", "compose.backend=cpu", "compose.parallel=tensor")
     same_bits_equal(rig_tiny(model_), a, b, SAME_ALL);                                          \
   }
 EQUAL(contiguous_equals_paged, "llama-tied", "compose.memory=contiguous")
+EQUAL(static_paged_equals_paged, "llama-tied", "compose.memory=static_paged")
 EQUAL(static_batch_equals_continuous, "llama-tied", "compose.scheduler=static_batch")
+EQUAL(chunked_equals_continuous, "llama-tied", "compose.scheduler=chunked")
 EQUAL(speculation_equals_plain, "llama-tied", "compose.draft=ngram")
 EQUAL(speculation_equals_plain_gemma3, "gemma3", "compose.draft=ngram")
 EQUAL(two_ranks_equal_one, "llama-tied", "compose.parallel=tensor")

@@ -69,12 +69,15 @@ static uint64_t check(const char *model, const char *const *base, const char *bu
 
 #define RECOMPUTE "compose.backend=cpu", "engine.max_rows=40", "scheduler.continuous.reserve=0"
 #define SWAP "compose.backend=cpu", "compose.scheduler=static_batch"
+#define CHUNKED "compose.backend=cpu", "compose.scheduler=chunked", "engine.max_rows=40", "scheduler.chunked.reserve=0"
 CASE(recompute_llama, "llama", "engine.kv_budget=200K", true, RECOMPUTE)
 CASE(recompute_gemma3, "gemma3", "engine.kv_budget=400K", true, RECOMPUTE)
 CASE(recompute_kv_int8, "llama", "engine.kv_budget=110K", true, RECOMPUTE, "compose.kv=int8",
      "quantizer.int8@kv.group=32")
 CASE(recompute_speculation, "llama", "engine.kv_budget=200K", true, RECOMPUTE, "compose.draft=ngram")
 CASE(recompute_two_ranks, "llama", "engine.kv_budget=200K", true, RECOMPUTE, "compose.parallel=tensor")
+CASE(recompute_chunked, "llama", "engine.kv_budget=200K", true, CHUNKED)
+CASE(swap_chunked, "llama", "engine.kv_budget=200K", false, CHUNKED, "scheduler.chunked.preempt=swap")
 CASE(swap_llama, "llama", "engine.kv_budget=200K", false, SWAP)
 CASE(swap_gemma3, "gemma3", "engine.kv_budget=400K", false, SWAP)
 CASE(swap_kv_int8, "llama", "engine.kv_budget=110K", false, SWAP, "compose.kv=int8", "quantizer.int8@kv.group=32")
@@ -90,13 +93,19 @@ Test(engine_preemption, swap_speculation)
   cr_expect(check("llama", base, "engine.kv_budget=200K", &again) >= 4);
 }
 
-/* On slabs a sequence has all its pages from the start: others wait, nobody ever gives way. */
-Test(engine_preemption, slabs_never_run_out)
+/* On slabs, or with pages that were promised, a sequence has all its pages from the start: others wait, nobody ever gives
+ * way. */
+static void never_run_out(const char *memory, const char *budget)
 {
-  static const char *const base[] = {"compose.backend=cpu", "compose.memory=contiguous", NULL};
+  const char *const base[] = {"compose.backend=cpu", memory, NULL};
   uint64_t again;
-  cr_expect(eq(u64, check("llama", base, "engine.kv_budget=600K", &again), 0));
+  cr_expect(eq(u64, check("llama", base, budget, &again), 0));
   cr_expect(eq(u64, again, 0));
+}
+Test(engine_preemption, slabs_never_run_out) { never_run_out("compose.memory=contiguous", "engine.kv_budget=600K"); }
+Test(engine_preemption, promised_pages_are_there)
+{
+  never_run_out("compose.memory=static_paged", "engine.kv_budget=200K");
 }
 
 /* One that fits alone, but not beside others, gets its turn; those that came later do not go before it. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/engine_rig.h"
 #include "support/plugin_rig.h"
 
 #define SEQS 5u
@@ -39,7 +40,8 @@ static tn_status admit(const memory *m, uint64_t seq, uint32_t now, uint32_t mos
   return m->v->admit(m->in, &need);
 }
 
-static const char *const names[] = {"paged", "contiguous"};
+static const char *const names[] = {"paged", "contiguous", "static_paged"};
+enum { NAMES = 3 };
 
 /* ---------------------------------------------------------------- random use */
 
@@ -114,13 +116,14 @@ static void random_use(const char *name)
 
 Test(policy_memory, paged_gives_no_page_twice) { random_use("paged"); }
 Test(policy_memory, contiguous_gives_no_page_twice) { random_use("contiguous"); }
+Test(policy_memory, static_paged_gives_no_page_twice) { random_use("static_paged"); }
 
 /* ---------------------------------------------------------------- the rules */
 
 Test(policy_memory, page_sizes)
 {
   static const uint32_t pages = 8, per_seq = 4;
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < NAMES; i++)
     for (uint32_t size = 16; size <= 64; size *= 2) {
       char set[32];
       snprintf(set, sizeof set, "page_tokens=%u", size);
@@ -172,6 +175,37 @@ Test(policy_memory, contiguous_reserves_at_admission)
   plugin_rig_close(m.rig);
 }
 
+/* Promised by the request's own limit; what is promised is there, whatever the others take. */
+Test(policy_memory, static_paged_promises_at_admission)
+{
+  static const uint32_t pages = 30, per_seq = 12;
+  memory m = open_memory("static_paged", "quota=20", 1, &pages, &per_seq, 3);
+  int32_t out[30];
+  cr_expect(eq(u32, m.v->quota(m.in, 0), 20));
+  cr_expect(admit(&m, 1, 1, 21) == TN_E_NEVER);
+  cr_expect(admit(&m, 1, 1, 20) == TN_OK);
+  cr_expect(eq(u32, m.v->free_pages(m.in, 0), 10), "promised, though no page is taken");
+  cr_expect(admit(&m, 2, 1, 11) == TN_E_FULL);
+  cr_expect(admit(&m, 2, 1, 4) == TN_OK);
+  cr_expect(m.v->take(m.in, 2, 0, -1, 11, out) == TN_E_FULL, "20 are promised to another");
+  cr_assert(m.v->take(m.in, 2, 0, -1, 6, out) == TN_OK, "past its promise, of what nobody was promised");
+  cr_expect(eq(u32, m.v->free_pages(m.in, 0), 4));
+  cr_assert(m.v->take(m.in, 1, 0, -1, 20, out + 10) == TN_OK);
+  cr_expect(eq(u32, m.v->free_pages(m.in, 0), 4));
+  m.v->give(m.in, 0, 5, out + 10); /* what a window lets go may be taken again */
+  cr_expect(eq(u32, m.v->free_pages(m.in, 0), 4));
+  cr_assert(m.v->take(m.in, 1, 0, -1, 5, out + 10) == TN_OK);
+  m.v->end(m.in, 1); /* its pages are still held: by a fork, say */
+  cr_expect(eq(u32, m.v->free_pages(m.in, 0), 4));
+  cr_expect(admit(&m, 3, 1, 4) == TN_OK);
+  m.v->give(m.in, 0, 20, out + 10);
+  cr_expect(eq(u32, m.v->free_pages(m.in, 0), 20));
+  cr_expect(m.v->take(m.in, 9, 0, -1, 1, out) == TN_E_STATE, "a sequence that was never admitted");
+  cr_expect(admit(&m, 4, 1, 1) == TN_OK);
+  cr_expect(admit(&m, 5, 1, 1) == TN_E_FULL, "three at once");
+  plugin_rig_close(m.rig);
+}
+
 /* With fewer pages than one full sequence needs there is one slab of them all. */
 Test(policy_memory, contiguous_in_little_memory)
 {
@@ -186,7 +220,7 @@ Test(policy_memory, contiguous_in_little_memory)
 Test(policy_memory, configure_starts_over)
 {
   static const uint32_t pages = 24, per_seq = 12, more = 48;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < NAMES; i++) {
     memory m = open_memory(names[i], "page_tokens=64", 1, &pages, &per_seq, 2);
     int32_t out[4];
     cr_assert(admit(&m, 1, 4, 4) == TN_OK && m.v->take(m.in, 1, 0, -1, 4, out) == TN_OK);
@@ -206,7 +240,7 @@ Test(policy_memory, configure_starts_over)
 Test(policy_memory, given_back_twice)
 {
   static const uint32_t pages = 24, per_seq = 12;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < NAMES; i++) {
     memory m = open_memory(names[i], "page_tokens=64", 1, &pages, &per_seq, 2);
     int32_t a[3], b[9];
     cr_assert(admit(&m, 1, 3, 12) == TN_OK && m.v->take(m.in, 1, 0, -1, 3, a) == TN_OK);
@@ -231,15 +265,15 @@ Test(policy_memory, given_back_twice)
 
 /* ---------------------------------------------------------------- utilisation */
 
-/* Of T tokens, paged holds ceil(T/B) pages and contiguous the Q of a full sequence: T / (ceil(T/B) B) and T / (Q B) of
+/* Of T tokens, paged holds ceil(T/B) pages and the others the Q that were promised: T / (ceil(T/B) B) and T / (Q B) of
  * the places are used; paged never holds more. */
 Test(policy_memory, utilisation_in_closed_form)
 {
   enum { B = 16, Q = 32 };
   static const uint32_t pages = 4 * Q, per_seq = Q;
   for (uint32_t tokens = 1; tokens <= Q * B; tokens += 7) {
-    uint32_t held[2];
-    for (int i = 0; i < 2; i++) {
+    uint32_t held[NAMES];
+    for (int i = 0; i < NAMES; i++) {
       memory m = open_memory(names[i], "page_tokens=16", 1, &pages, &per_seq, 4);
       int32_t out[Q], near = -1;
       cr_assert(admit(&m, 1, 1, Q) == TN_OK);
@@ -252,6 +286,28 @@ Test(policy_memory, utilisation_in_closed_form)
     }
     cr_assert(eq(u32, held[0], (tokens + B - 1) / B));
     cr_assert(eq(u32, held[1], Q));
+    cr_assert(eq(u32, held[2], Q));
     cr_assert(held[0] * B - tokens < B, "less than a page is wasted");
   }
+}
+
+/* ---------------------------------------------------------------- on the engine */
+
+/* A request that needs more than its quota is refused at once, with both numbers; one that needs as much runs. */
+Test(policy_memory, static_paged_refuses_what_passes_the_quota)
+{
+  static const char *const sets[] = {"compose.backend=cpu", "compose.memory=static_paged",
+                                     "memory.static_paged.quota=4", NULL};
+  int32_t prompt[40];
+  uint64_t seq;
+  tn_err err = tn_err_init();
+  rig *r = rig_open(rig_tiny("llama"), sets);
+  rig_tokens(1, r->n_vocab, prompt, 40);
+  tn_request q = {.prompt = prompt, .n_prompt = 40, .max_new = 25, .sampling = tn_sampling_default()};
+  cr_expect(tn_engine_submit(r->s.engine, &q, &seq, &err) == TN_E_NEVER);
+  cr_expect(strstr(err.msg, "65 tokens needs 5 pages of the KV cache, its quota is 4") != NULL, "%s", err.msg);
+  rig_generate(r, prompt, 40, 24);
+  rig_run(r, 1);
+  cr_expect(r->r[0].n == 24);
+  rig_close(r);
 }
