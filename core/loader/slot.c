@@ -23,9 +23,9 @@ static const tn_hook hooks_backend[] = {
     HOOK(backend, act, true),           HOOK(backend, op, true),
 };
 static const tn_hook hooks_memory[] = {
-    HOOK(memory, configure, true),    HOOK(memory, admit, true), HOOK(memory, take, true),
-    HOOK(memory, give, true),         HOOK(memory, end, true),   HOOK(memory, free_pages, true),
-    HOOK(memory, page_tokens, false),
+    HOOK(memory, configure, true),    HOOK(memory, admit, true),  HOOK(memory, take, true),
+    HOOK(memory, give, true),         HOOK(memory, end, true),    HOOK(memory, free_pages, true),
+    HOOK(memory, page_tokens, false), HOOK(memory, quota, false),
 };
 static const tn_hook hooks_eviction[] = {
     HOOK(eviction, describe, true),
