@@ -107,7 +107,7 @@ Test(plugins, info_shows_options_tokens_and_counters)
       "\n  id           org.tenon.paged\n",
       "kv.pages/1",
       "counters     pages_taken\n",
-      "functions    configure admit take give end free_pages page_tokens\n",
+      "functions    configure admit take give end free_pages page_tokens; without quota\n",
       "    page_tokens      tokens of one page\n                     one of 16, 32, 64; default 16\n",
       "\n  use          [compose] memory = paged\n  claims       exact (the tokens that there would be without it); "};
   cr_expect(eq(int, plugins("info paged"), 0));
