@@ -97,8 +97,7 @@ static void unread_words(const tn_stack *s, uint32_t slot, const char *word, tn_
 }
 
 /* A section whose plugin does not exist is a slip of the pen in the user's own file, and a matter of what is installed in
- * an included one. Where the
- * plugin is known, what the section says has to be right although nothing reads it. */
+ * an included one. Where the plugin is known, what the section says has to be right although nothing reads it. */
 static tn_status unread(const tn_stack *s, const tn_config_entry *e, tn_str name, tn_str key, tn_warnings *w,
                         tn_err *err)
 {

@@ -63,14 +63,7 @@ Test(engine_determinism, a_narrow_window_differs)
   static const char *const a[] = {"compose.backend=ref", NULL};
   static const char *const b[] = {"compose.backend=ref", "compose.attention=sliding_window",
                                   "attention.sliding_window.window=8", NULL};
-  int32_t prompt[100];
-  rig *x = rig_open(rig_tiny("llama"), a), *y = rig_open(rig_tiny("llama"), b);
-  rig_tokens(5, x->n_vocab, prompt, 100);
-  rig_score(x, prompt, 100);
-  rig_score(y, prompt, 100);
-  rig_run(x, 0);
-  rig_run(y, 0);
-  cr_assert_not(rig_same(x, 0, y, 0));
-  rig_close(x);
-  rig_close(y);
+  rig_pair p = rig_score_both(rig_tiny("llama"), a, b, 5, 100);
+  cr_assert_not(rig_same(p.a, 0, p.b, 0));
+  rig_close_both(p);
 }

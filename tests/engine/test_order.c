@@ -55,16 +55,9 @@ Test(engine_order, long_text)
 {
   static const char *const ref[] = {"compose.backend=ref", "engine.activations=int8", "engine.ctx=320", NULL};
   static const char *const cpu[] = {"compose.backend=cpu", "engine.activations=int8", "engine.ctx=320", NULL};
-  int32_t prompt[310];
-  rig *x = rig_open(rig_tiny("llama"), ref), *y = rig_open(rig_tiny("llama"), cpu);
-  rig_tokens(8, x->n_vocab, prompt, 310);
-  rig_score(x, prompt, 310);
-  rig_score(y, prompt, 310);
-  rig_run(x, 0);
-  rig_run(y, 0);
-  cr_assert(rig_same(x, 0, y, 0));
-  rig_close(x);
-  rig_close(y);
+  rig_pair p = rig_score_both(rig_tiny("llama"), ref, cpu, 8, 310);
+  cr_assert(rig_same(p.a, 0, p.b, 0));
+  rig_close_both(p);
 }
 
 /* In double the last bits are others: else the comparison compares nothing. */
@@ -72,14 +65,7 @@ Test(engine_order, double_differs)
 {
   static const char *const sums[] = {"compose.backend=ref", "backend.ref.accumulate=double", INT8, NULL};
   static const char *const cpu[] = {"compose.backend=cpu", INT8, NULL};
-  int32_t prompt[100];
-  rig *x = rig_open(rig_tiny("llama"), sums), *y = rig_open(rig_tiny("llama"), cpu);
-  rig_tokens(5, x->n_vocab, prompt, 100);
-  rig_score(x, prompt, 100);
-  rig_score(y, prompt, 100);
-  rig_run(x, 0);
-  rig_run(y, 0);
-  cr_assert_not(rig_same(x, 0, y, 0));
-  rig_close(x);
-  rig_close(y);
+  rig_pair p = rig_score_both(rig_tiny("llama"), sums, cpu, 5, 100);
+  cr_assert_not(rig_same(p.a, 0, p.b, 0));
+  rig_close_both(p);
 }

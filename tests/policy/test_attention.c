@@ -56,12 +56,7 @@ static double error_of(const rig *r, uint32_t result, const int32_t *prompt, int
   window w = {hi};
   naive_hooks hooks = {.ctx = &w, .sees = in_window};
   naive *x = naive_open(r->s.model, &hooks, TOKENS);
-  double worst = 0;
-  for (int i = 0; i < TOKENS; i++) {
-    naive_push(x, prompt[i]);
-    double e = naive_error(x, r->r[result].rows + (size_t)i * r->n_vocab);
-    worst = e > worst || e != e ? e : worst;
-  }
+  double worst = naive_worst(x, prompt, TOKENS, r->r[result].rows);
   naive_close(x);
   return worst;
 }

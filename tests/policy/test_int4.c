@@ -229,13 +229,8 @@ Test(int4, codes_through_cpu_asymmetric) { codes_through("cpu", true); }
 static double divergence(const char *const *sets)
 {
   static const char *const plain[] = {"compose.backend=ref", NULL};
-  int32_t prompt[64];
-  rig *a = rig_open(rig_tiny("llama"), plain), *b = rig_open(rig_tiny("llama"), sets);
-  rig_tokens(2, a->n_vocab, prompt, 64);
-  rig_score(a, prompt, 64);
-  rig_score(b, prompt, 64);
-  rig_run(a, 0);
-  rig_run(b, 0);
+  rig_pair pair = rig_score_both(rig_tiny("llama"), plain, sets, 2, 64);
+  const rig *a = pair.a, *b = pair.b;
   double sum = 0;
   for (int64_t r = 0; r < 64; r++) {
     const float *p = a->r[0].rows + r * a->n_vocab, *q = b->r[0].rows + r * a->n_vocab;
@@ -245,8 +240,7 @@ static double divergence(const char *const *sets)
       sum += exp(lp) * (lp - ((double)q[i] - zq));
     }
   }
-  rig_close(a);
-  rig_close(b);
+  rig_close_both(pair);
   return sum / 64;
 }
 

@@ -2,7 +2,6 @@
  * Bits: tests/engine/test_attention_bits.c. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -201,12 +200,8 @@ static double error_of(const rig *r, const int32_t *text, pattern *p)
 {
   naive_hooks hooks = {.ctx = p, .sees = sees};
   naive *x = naive_open(r->s.model, &hooks, TOKENS);
-  double worst = 0;
   cr_assert(r->r[0].n_rows == TOKENS, "%s", r->r[0].msg);
-  for (int i = 0; i < TOKENS; i++) {
-    naive_push(x, text[i]);
-    worst = fmax(worst, naive_error(x, r->r[0].rows + (size_t)i * r->n_vocab));
-  }
+  double worst = naive_worst(x, text, TOKENS, r->r[0].rows);
   naive_close(x);
   return worst;
 }

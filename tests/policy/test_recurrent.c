@@ -203,12 +203,8 @@ static double error_of(const rig *r, const int32_t *text, oracle *o)
 {
   naive_hooks hooks = {.ctx = o, .state = state_of, .stored = stored};
   naive *x = naive_open(r->s.model, &hooks, TOKENS);
-  double worst = 0;
   cr_assert(r->r[0].n_rows == TOKENS, "%s", r->r[0].msg);
-  for (int i = 0; i < TOKENS; i++) {
-    naive_push(x, text[i]);
-    worst = fmax(worst, naive_error(x, r->r[0].rows + (size_t)i * r->n_vocab));
-  }
+  double worst = naive_worst(x, text, TOKENS, r->r[0].rows);
   naive_close(x);
   return worst;
 }

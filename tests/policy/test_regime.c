@@ -43,12 +43,8 @@ static naive *oracle(const tn_model *m, turning *t)
 static double error_of(const rig *r, uint32_t at, const int32_t *text, int n, turning *t)
 {
   naive *x = oracle(r->s.model, t);
-  double worst = 0;
   cr_assert(r->r[at].done && r->r[at].n_rows == (uint32_t)n, "%s", r->r[at].msg);
-  for (int i = 0; i < n; i++) {
-    naive_push(x, text[i]);
-    worst = fmax(worst, naive_error(x, r->r[at].rows + (size_t)i * r->n_vocab));
-  }
+  double worst = naive_worst(x, text, n, r->r[at].rows);
   naive_close(x);
   return worst;
 }
@@ -63,7 +59,7 @@ static double error_of_text(const rig *r, uint32_t at, const int32_t *prompt, in
   for (uint32_t i = 0; i < r->r[at].n; i++) {
     double sum = 0;
     for (uint32_t v = 0; v < r->n_vocab; v++) sum += exp(x->logits[v]);
-    worst = fmax(worst, fabs(x->logits[r->r[at].tokens[i]] - log(sum) - r->r[at].logprobs[i]));
+    worst = naive_worse(worst, fabs(x->logits[r->r[at].tokens[i]] - log(sum) - r->r[at].logprobs[i]));
     if (i + 1 < r->r[at].n) naive_push(x, r->r[at].tokens[i]);
   }
   naive_close(x);

@@ -51,12 +51,7 @@ static double error_of(const rig *r, uint32_t result, const int32_t *tokens, cac
 {
   naive_hooks hooks = {.ctx = &c, .sees = sees, .turned_by = index_in_cache};
   naive *x = naive_open(r->s.model, &hooks, TOKENS);
-  double worst = 0;
-  for (int i = 0; i < TOKENS; i++) {
-    naive_push(x, tokens[i]);
-    double e = naive_error(x, r->r[result].rows + (size_t)i * r->n_vocab);
-    worst = e > worst || e != e ? e : worst;
-  }
+  double worst = naive_worst(x, tokens, TOKENS, r->r[result].rows);
   naive_close(x);
   return worst;
 }

@@ -167,7 +167,7 @@ static double demoted_error(const char *model, evict_rule rule, bool sim_demotes
   double worst = 0;
   for (int64_t i = 0; i < N; i++) {
     evict_sim_push(sim, prompt[i]);
-    worst = fmax(worst, naive_error(sim->x, r->r[0].rows + (size_t)i * r->n_vocab));
+    worst = naive_worse(worst, naive_error(sim->x, r->r[0].rows + (size_t)i * r->n_vocab));
   }
   cr_assert_gt(r->r[0].n_demoted, 20);
   cr_assert_eq(r->r[0].n_dropped > 0, sim->n_dropped > 0);

@@ -134,7 +134,7 @@ static void run(const char *backend, const char *model, uint32_t build_flags, wa
 
 static void compare(watcher *w, double want, float have)
 {
-  w->worst = fmax(w->worst, fabs(want - (double)have) / fmax(1, fabs(want)));
+  w->worst = naive_worse(w->worst, fabs(want - (double)have) / fmax(1, fabs(want)));
   w->compared++;
 }
 

@@ -158,6 +158,26 @@ void rig_run(rig *r, uint32_t check)
   cr_assert(tn_engine_check(r->s.engine, &err), "at the end: %s", err.msg);
 }
 
+rig_pair rig_score_both(const char *model, const char *const *a, const char *const *b, uint32_t seed, int64_t n)
+{
+  rig_pair p = {rig_open(model, a), rig_open(model, b)};
+  int32_t *prompt = malloc((size_t)n * sizeof *prompt);
+  cr_assert(prompt);
+  rig_tokens(seed, p.a->n_vocab, prompt, n);
+  rig_score(p.a, prompt, n);
+  rig_score(p.b, prompt, n);
+  rig_run(p.a, 0);
+  rig_run(p.b, 0);
+  free(prompt);
+  return p;
+}
+
+void rig_close_both(rig_pair p)
+{
+  rig_close(p.a);
+  rig_close(p.b);
+}
+
 void rig_tokens(uint32_t seed, uint32_t n_vocab, int32_t *out, int64_t n)
 {
   uint32_t x = seed * 2654435761u + 1;

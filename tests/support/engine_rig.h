@@ -54,6 +54,13 @@ uint32_t rig_score(rig *r, const int32_t *prompt, int64_t n);
 /* Steps until idle, checking the KV store's invariants at every `check` steps (0: only at the end). */
 void rig_run(rig *r, uint32_t check);
 
+/* Two compositions of one model, each with the same n tokens of a seed scored as its result 0. Close both. */
+typedef struct rig_pair {
+  rig *a, *b;
+} rig_pair;
+rig_pair rig_score_both(const char *model, const char *const *a, const char *const *b, uint32_t seed, int64_t n);
+void rig_close_both(rig_pair p);
+
 /* Frees what results hold and starts over with the same engine. */
 void rig_clear(rig *r);
 

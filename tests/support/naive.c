@@ -352,3 +352,13 @@ double naive_error(const naive *x, const float *row_)
   }
   return worst;
 }
+
+double naive_worst(naive *x, const int32_t *tokens, int64_t n, const float *rows)
+{
+  double worst = 0;
+  for (int64_t i = 0; i < n; i++) {
+    naive_push(x, tokens[i]);
+    worst = naive_worse(worst, naive_error(x, rows + (size_t)i * x->m->shape.n_vocab));
+  }
+  return worst;
+}

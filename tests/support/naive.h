@@ -58,4 +58,10 @@ void naive_key(const naive *x, uint32_t layer, uint32_t head, int64_t j, float *
 /* Largest |a - b| over a row of logits, relative to max(1, |b|). */
 double naive_error(const naive *x, const float *row);
 
+/* The larger of two errors, NaN above all: fmax would lose it. */
+static inline double naive_worse(double worst, double e) { return e > worst || e != e ? e : worst; }
+
+/* Appends n tokens; the largest naive_error over their rows of logits [n][V], or NaN where a row holds one. */
+double naive_worst(naive *x, const int32_t *tokens, int64_t n, const float *rows);
+
 #endif
