@@ -18,7 +18,7 @@ static double worst_error(const char *name)
     for (uint32_t i = 0; i < g->prompts[p].n; i++) {
       naive_push(x, g->prompts[p].ids[i]);
       double e = naive_error(x, g->prompts[p].logits + (size_t)i * g->n_vocab);
-      if (!(e <= worst)) worst = e;
+      worst = naive_worse(worst, e);
     }
     naive_close(x);
   }

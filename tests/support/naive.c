@@ -348,7 +348,7 @@ double naive_error(const naive *x, const float *row_)
   double worst = 0;
   for (uint32_t i = 0; i < x->m->shape.n_vocab; i++) {
     double e = fabs((double)row_[i] - x->logits[i]) / fmax(1, fabs(x->logits[i]));
-    if (!(e <= worst)) worst = e;
+    worst = naive_worse(worst, e);
   }
   return worst;
 }
