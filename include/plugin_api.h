@@ -870,7 +870,11 @@ typedef struct tn_ext_train {
 enum { TN_SLOT_BACKEND = 1, TN_SLOT_MEMORY = 2, TN_SLOT_EVICTION = 3, TN_SLOT_QUANTIZER = 4, TN_SLOT_DRAFT = 5,
        TN_SLOT_ATTENTION = 6, TN_SLOT_POSITION = 7, TN_SLOT_SCHEDULER = 8, TN_SLOT_PARALLEL = 9 };
 #define TN_SLOT_VERSION 1u /* every slot's vtable version today; they move apart later */
-enum { TN_F_DETERMINISTIC = 1u << 0, TN_F_EXACT = 1u << 1 /* output equals the baseline's */ };
+enum {
+  TN_F_DETERMINISTIC = 1u << 0, /* the same input, the same bits */
+  TN_F_EXACT = 1u << 1          /* the tokens are the baseline's (full attention, plain rope, f16 cache, no draft, one
+                                 * rank) for every text and option, but for options that say TN_P_OUTPUT and are set */
+};
 
 typedef struct tn_desc {
   uint32_t struct_size, slot, slot_version, flags;

@@ -72,13 +72,8 @@ static void save_session(session *s, const tn_seq *seq, uint32_t why)
 {
   tn_run_file file = {0};
   tn_err err = tn_err_init();
-  tn_status st = TN_OK;
-  if (seq->n_done > seq->n_tok)
-    st = tn_fail(&err, TN_E_STATE, "--save %s: the answer ended within a draft, so its cache holds more than its text",
-                 s->a->save);
-  if (st == TN_OK)
-    st = tn_engine_save(s->setup.engine, seq->id, tn_composition_fingerprint(s->setup.composition), &file.bytes,
-                        &file.n, &err);
+  tn_status st = tn_engine_save(s->setup.engine, seq->id, tn_composition_fingerprint(s->setup.composition), &file.bytes,
+                                &file.n, &err);
   if (st == TN_OK) {
     file.pending = seq->tokens + seq->n_done;
     file.n_pending = (uint32_t)(seq->n_tok - seq->n_done);

@@ -82,6 +82,21 @@ static tn_status commit(tn_engine *e, tn_seq *s, uint32_t running_index, const t
   return st;
 }
 
+/* Says what was decided: the path, and the token behind it. Where the request is over inside the path, the path is cut
+ * there, so that the last token is pending as it would be without a draft. Returns TN_FINISH_*. */
+static uint32_t say(tn_engine *e, tn_seq *s, uint32_t first, tn_verify_out *v)
+{
+  uint32_t why = TN_FINISH_NONE;
+  for (uint32_t i = 0; i <= v->n_path; i++) {
+    int32_t token = i < v->n_path ? s->node_token[v->path[i]] : v->next;
+    why = append(e, s, token, row_of(e, s, i == 0 ? first : first + 1 + (uint32_t)v->path[i - 1]));
+    if (why == TN_FINISH_NONE) continue;
+    v->next = token;
+    v->n_path = i;
+  }
+  return why;
+}
+
 /* One sequence of the step. *why tells whether it is over. */
 static tn_status collect_seq(tn_engine *e, uint32_t index, uint32_t *why, tn_err *err)
 {
@@ -99,14 +114,11 @@ static tn_status collect_seq(tn_engine *e, uint32_t index, uint32_t *why, tn_err
   uint32_t first = s->req.score ? s->run - 1 - scored : 0;
   bool sample = whole && s->req.max_new > 0;
   if (sample) decide(e, s, first, v);
+  if (sample) *why = say(e, s, first, v);
   tn_status st = commit(e, s, index, v);
   if (st != TN_OK) return tn_fail(err, st, "KV commit: %s", tn_status_name(st));
   if (sample && s->n_nodes > 0) s->n_drafted += s->n_nodes, s->n_accepted += v->n_path, s->n_verify++;
   if (whole && !sample) *why = TN_FINISH_LENGTH;
-  for (uint32_t i = 0; sample && *why == TN_FINISH_NONE && i <= v->n_path; i++) {
-    int32_t token = i < v->n_path ? s->node_token[v->path[i]] : v->next;
-    *why = append(e, s, token, row_of(e, s, i == 0 ? first : first + 1 + (uint32_t)v->path[i - 1]));
-  }
   if (s->n_done >= s->n_prompt && s->prompt_ns == 0) s->prompt_ns = tn_now_ns() - s->arrival_ns;
   if (*why != TN_FINISH_NONE) return TN_OK;
   st = tn_evict_act(e, s, err);

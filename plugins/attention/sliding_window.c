@@ -55,7 +55,7 @@ static const char *const counters[] = {"heads", NULL};
 static const tn_desc desc = {.struct_size = sizeof desc,
                              .slot = TN_SLOT_ATTENTION,
                              .slot_version = TN_SLOT_VERSION,
-                             .flags = TN_F_DETERMINISTIC | TN_F_EXACT,
+                             .flags = TN_F_DETERMINISTIC,
                              .id = "org.tenon.sliding_window",
                              .name = "sliding_window",
                              .version = "1.0.0",

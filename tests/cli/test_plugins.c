@@ -109,12 +109,12 @@ Test(plugins, info_shows_options_tokens_and_counters)
       "counters     pages_taken\n",
       "functions    configure admit take give end free_pages page_tokens; without quota\n",
       "    page_tokens      tokens of one page\n                     one of 16, 32, 64; default 16\n",
-      "\n  use          [compose] memory = paged\n  claims       exact (the tokens that there would be without it); "};
+      "\n  use          [compose] memory = paged\n  claims       exact (the tokens of the baseline: "};
   cr_expect(eq(int, plugins("info paged"), 0));
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
     cr_expect(strstr(out, lines[i]) != NULL, "%s is not in: %s", lines[i], out);
   cr_expect(eq(int, plugins("info int8"), 0));
-  cr_expect(strstr(out, "use          [compose] weights, kv or demote = int8\n  claims       approximate; ") != NULL,
+  cr_expect(strstr(out, "use          [compose] weights, kv or demote = int8\n  claims       may change tokens; ") != NULL,
             "%s", out);
   cr_expect(strstr(out, "\n               kv.layouts/1: cached keys and values in other layouts\n") != NULL, "%s", out);
   cr_expect(strstr(out, "true or false; default false; changes tokens\n") != NULL, "%s", out);

@@ -32,6 +32,7 @@ static void on_finish(void *ctx, const tn_seq *s, uint32_t why, const char *msg)
 {
   rig *r = ctx;
   rig_result *x = result_of(r, s->req.user);
+  if (r->on_finish) r->on_finish(r->on_finish_ctx, s);
   x->why = why;
   x->done = true;
   x->n_drafted = s->n_drafted, x->n_accepted = s->n_accepted;

@@ -28,6 +28,8 @@ typedef struct rig {
   rig_result r[RIG_MAX_RESULTS];
   void (*on_token)(void *ctx, const tn_token_event *e); /* called as well, when set */
   void *on_token_ctx;
+  void (*on_finish)(void *ctx, const tn_seq *s); /* called first, when set */
+  void *on_finish_ctx;
 } rig;
 
 /* sets: NULL-terminated. rig_try gives the error back; rig_open ends the test on one. Close with rig_close. */
