@@ -132,6 +132,8 @@ static int parse(run_args *a, int argc, char **argv)
     return tn_cli_mistake(&a->cli, "'%s' is no option; the prompt goes behind -p", argv[args->first_operand]);
   if (!a->prompt && !a->file && !a->load) return tn_cli_mistake(&a->cli, "no prompt: give -p TEXT or -f FILE");
   if (a->prompt && a->file) return tn_cli_mistake(&a->cli, "-p and -f: give one of them");
+  if (a->n_logprobs && !a->engine.json)
+    return tn_cli_mistake(&a->cli, "--logprobs: they are in the output of --json only");
   tn_err err = tn_err_init(); /* now, not after a model was loaded; token ids are checked against it later */
   if (tn_sampling_check(&a->sampling, INT32_MAX, &err) != TN_OK) return tn_cli_mistake(&a->cli, "%s", err.msg);
   return -1;
@@ -143,6 +145,8 @@ int tn_cli_run(int argc, char **argv)
   a.sampling.bias_token = a.bias_token;
   a.sampling.bias = a.bias;
   int code = parse(&a, argc, argv);
+  tn_err err = tn_err_init();
+  if (code < 0 && a.save && tn_run_file_check(a.save, &err) != TN_OK) code = tn_cli_fail(&a.cli, &err);
   if (code < 0) code = tn_run_session(&a);
   tn_engine_args_release(&a.engine);
   return code;

@@ -5,12 +5,28 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/run_int.h"
 #include "config/config.h"
 
 #define MARK "TNRUN1\n"
 enum { TAIL = sizeof(uint32_t) + sizeof MARK, MAX_PENDING = 4096 };
+
+tn_status tn_run_file_check(const char *path, tn_err *err)
+{
+  if (access(path, W_OK) == 0) return TN_OK;
+  if (errno == ENOENT) { /* the folder then */
+    char *folder = tn_strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
+    if (!folder) return tn_fail(err, TN_E_NOMEM, "--save %s: no memory for the path", path);
+    if (slash) slash[slash == folder] = '\0';
+    int rc = access(slash ? folder : ".", W_OK | X_OK), why = errno;
+    free(folder);
+    if (rc == 0) return TN_OK;
+    errno = why;
+  }
+  return tn_fail(err, TN_E_IO, "--save %s: cannot be opened: %s", path, strerror(errno));
+}
 
 tn_status tn_run_file_write(const char *path, const tn_run_file *r, tn_err *err)
 {

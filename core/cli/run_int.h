@@ -28,6 +28,8 @@ typedef struct tn_run_file { /* a saved session */
 
 /* Errors: TN_E_IO with the option, the file and the reason, TN_E_NOMEM. What is read is the caller's (tn_run_file_free);
  * after a failure there is nothing to free. */
+tn_status tn_run_file_check(const char *path,
+                            tn_err *err); /* can it be written? Before an answer is made to be saved */
 tn_status tn_run_file_write(const char *path, const tn_run_file *r, tn_err *err);
 tn_status tn_run_file_read(const char *path, tn_run_file *r, tn_err *err);
 void tn_run_file_free(tn_run_file *r);

@@ -29,7 +29,10 @@ static void keep_text(session *s, const char *p, size_t n)
   if (s->n_text + n + 1 > s->cap_text) {
     size_t cap = 2 * (s->n_text + n) + 256;
     char *grown = realloc(s->text, cap);
-    if (!grown) return;
+    if (!grown) {
+      snprintf(s->error, sizeof s->error, "no memory for the text of the answer");
+      return;
+    }
     s->text = grown;
     s->cap_text = cap;
   }
@@ -94,9 +97,10 @@ static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *ms
   s->n_demoted = seq->n_demoted;
   s->n_cached = seq->n_cached;
   s->n_prompt = seq->n_prompt;
+  if (s->n_new == 0 && why == TN_FINISH_LENGTH) s->first_ns = s->last_ns = s->start_ns + seq->prompt_ns; /* -n 0 */
   if (msg)
     snprintf(s->error, sizeof s->error, "%s", msg);
-  else if (s->a->save)
+  else if (s->a->save && !s->error[0])
     save_session(s, seq, why);
 }
 

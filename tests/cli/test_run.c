@@ -64,6 +64,7 @@ Test(cli_run, files_that_cannot_be_used)
                "tenon run: --load: no.tns: cannot be opened: No such file or directory"));
   cr_expect(eq(str, (char *)said(RUN "-p abc -n 1 --save no/such.tns"),
                "tenon run: --save no/such.tns: cannot be opened: No such file or directory"));
+  cr_expect(strstr(out, "KV cache size") == NULL, "an answer was made that cannot be saved: %s", out);
   cr_expect(eq(str, (char *)said(RUN "-p abc -n 1 --save /dev/full"),
                "tenon run: --save /dev/full: cannot be written: No space left on device"));
 }
@@ -149,6 +150,18 @@ static json_t *ids(const char *args)
   json_t *j = json_loads(out, 0, NULL), *list = json_incref(json_object_get(j, "ids"));
   json_decref(j);
   return list;
+}
+
+/* -n 0 runs the prompt and says so; alternatives that nobody would see are refused. */
+Test(cli_run, without_an_answer)
+{
+  cr_expect(eq(int, tenon(RUN "-p abc -n 0 2>&1"), 0));
+  const char *line = strstr(out, "prompt eval time = ");
+  cr_assert(line != NULL, "%s", out);
+  cr_expect(strtod(line + strlen("prompt eval time = "), NULL) > 0 && strstr(line, " /     3 tokens") != NULL, "%s",
+            out);
+  cr_expect(strstr(said(RUN "-p abc -n 1 --logprobs 2"), "--logprobs: they are in the output of --json only") != NULL,
+            "%s", out);
 }
 
 Test(cli_run, a_saved_session_goes_on_where_its_answer_ended)
