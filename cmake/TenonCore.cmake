@@ -13,6 +13,7 @@ endfunction()
 tenon_require(INIH inih libinih-dev)
 tenon_require(PCRE2 libpcre2-8 libpcre2-dev)
 tenon_require(JANSSON jansson libjansson-dev)
+tenon_require(MICROHTTPD libmicrohttpd libmicrohttpd-dev)
 
 # What a plugin sees: include/, as "plugin_api.h" and, as in an installation, as <tenon/plugin_api.h>.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/include/tenon/plugin_api.h"
@@ -25,6 +26,7 @@ target_include_directories(tenon_plugin_api INTERFACE "${PROJECT_SOURCE_DIR}/inc
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/tenon")
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/conf" "${PROJECT_BINARY_DIR}/share/tenon/conf" SYMBOLIC)
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/contrib/scaffold" "${PROJECT_BINARY_DIR}/share/tenon/scaffold" SYMBOLIC)
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/core/serve/page" "${PROJECT_BINARY_DIR}/share/tenon/serve" SYMBOLIC)
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/core/*.c")
 list(REMOVE_ITEM sources "${PROJECT_SOURCE_DIR}/core/main.c")
@@ -38,7 +40,7 @@ if(sources)
   target_compile_definitions(tenon_core PUBLIC TN_VERSION="${PROJECT_VERSION}"
     PRIVATE TN_PLUGIN_DIR="${CMAKE_INSTALL_PREFIX}/lib/tenon")
   target_link_libraries(tenon_core PUBLIC Tenon::plugin_api
-    PkgConfig::INIH PkgConfig::PCRE2 PkgConfig::JANSSON Threads::Threads ${CMAKE_DL_LIBS} m)
+    PkgConfig::INIH PkgConfig::PCRE2 PkgConfig::JANSSON PkgConfig::MICROHTTPD Threads::Threads ${CMAKE_DL_LIBS} m)
   tenon_link_existing(tenon_core PUBLIC tenon_kernels_quant)
   if(TENON_MPI)
     find_package(MPI REQUIRED COMPONENTS C)

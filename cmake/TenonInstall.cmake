@@ -6,6 +6,7 @@ if(TARGET tenon)
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/include/plugin_api.h" DESTINATION include/tenon)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/conf/" DESTINATION share/tenon/conf OPTIONAL)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/core/serve/page/" DESTINATION share/tenon/serve OPTIONAL)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/contrib/template/" DESTINATION share/tenon/template
   USE_SOURCE_PERMISSIONS OPTIONAL)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/contrib/scaffold/" DESTINATION share/tenon/scaffold

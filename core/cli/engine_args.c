@@ -24,6 +24,23 @@ void tn_cli_catch_interrupt(void)
   sigaction(SIGINT, &a, NULL);
 }
 
+static void on_end(int sig)
+{
+  (void)sig;
+  interrupts++;
+}
+
+void tn_cli_catch_ends(void)
+{
+  struct sigaction a = {.sa_handler = on_end};
+  sigemptyset(&a.sa_mask);
+  sigaction(SIGINT, &a, NULL);
+  sigaction(SIGTERM, &a, NULL);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int tn_cli_interrupts(void) { return interrupts; }
+
 bool tn_cli_interrupted(void) { return interrupts > 0; }
 
 bool tn_engine_args_set(tn_engine_args *a, const char *from, const char *key, int64_t value)

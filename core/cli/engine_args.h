@@ -61,4 +61,9 @@ void tn_cli_thousands(uint64_t n, char out[32]);
 void tn_cli_catch_interrupt(void);
 bool tn_cli_interrupted(void);
 
+/* The same for a server: SIGTERM as well, and no signal kills; a pipe that nobody reads ends nothing.
+ * tn_cli_interrupts: how many were there? */
+void tn_cli_catch_ends(void);
+int tn_cli_interrupts(void);
+
 #endif
