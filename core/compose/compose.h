@@ -79,6 +79,10 @@ const tn_choice *tn_composition_at(const tn_composition *c, size_t i);
 /* The first part under a key, or NULL when the key is not set. */
 const tn_choice *tn_composition_part(const tn_composition *c, const char *key);
 
+/* The i-th part that the model would have to be trained for (there are some only with [engine] allow_untrained): what is
+ * measured then is another model's. NULL past the end. */
+const tn_choice *tn_composition_untrained(const tn_composition *c, size_t i);
+
 const tn_host_options *tn_composition_host(const tn_composition *c);
 
 /* What validate() and describe() are given. */

@@ -53,6 +53,13 @@ static bool is_untrained(const tn_choice *p)
   return false;
 }
 
+const tn_choice *tn_composition_untrained(const tn_composition *c, size_t i)
+{
+  for (uint32_t k = 0; k < c->stack.n; k++)
+    if (is_untrained(&c->stack.part[k]) && !named_before(&c->stack, k) && i-- == 0) return &c->stack.part[k];
+  return NULL;
+}
+
 /* Techniques that the model would have to be trained for, where that is allowed; where it is not, they are refused. */
 static tn_status untrained(const tn_stack *s, tn_warnings *w, tn_err *err)
 {
