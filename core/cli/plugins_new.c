@@ -5,10 +5,11 @@
 #include "cli/compose_open.h"
 #include "cli/plugins.h"
 
-enum { OPT_DIR = 0 };
+enum { OPT_DIR, OPT_JSON };
 
 static const tn_cli_option options[] = {
     [OPT_DIR] = {"dir", 0, "DIR", "folder to write to, made if it is not there; default ./NAME"},
+    [OPT_JSON] = {"json", 0, NULL, "print JSON"},
 };
 static const tn_cli_usage usage = {
     .command = "plugins new",
@@ -103,10 +104,13 @@ int tn_cli_plugins_new(int argc, char **argv)
 {
   tn_cli_args args;
   const char *value, *dir = NULL;
+  bool json = false;
   int o;
   tn_cli_begin(&args, &usage, argc, argv);
-  while ((o = tn_cli_next(&args, &value)) >= 0)
+  while ((o = tn_cli_next(&args, &value)) >= 0) {
     if (o == OPT_DIR) dir = value;
+    json = json || o == OPT_JSON;
+  }
   if (o == TN_CLI_STOP) return args.exit_code;
   if (argc - args.first_operand != 2) return tn_cli_mistake(&args, "takes a SLOT and a NAME");
   const char *slot = argv[args.first_operand], *name = argv[args.first_operand + 1];
@@ -120,6 +124,10 @@ int tn_cli_plugins_new(int argc, char **argv)
     return tn_cli_fail(&args, &err);
   }
   warn_taken(name);
+  if (json) {
+    free(from);
+    return tn_cli_json(usage.command, json_pack("{ss ss ss}", "slot", slot, "name", name, "dir", s.dir));
+  }
   printf("%s: a plugin '%s' of the slot %s. ", s.dir, name, slot);
   from[strlen(from) - strlen("/share/tenon/scaffold")] = '\0';
   print_next(s.dir, name, from);

@@ -114,7 +114,8 @@ Test(plugins, info_shows_options_tokens_and_counters)
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
     cr_expect(strstr(out, lines[i]) != NULL, "%s is not in: %s", lines[i], out);
   cr_expect(eq(int, plugins("info int8"), 0));
-  cr_expect(strstr(out, "use          [compose] weights, kv or demote = int8\n  claims       may change tokens; ") != NULL,
+  cr_expect(strstr(out, "use          [compose] weights, kv or demote = int8\n  claims       may change tokens; ") !=
+                NULL,
             "%s", out);
   cr_expect(strstr(out, "\n               kv.layouts/1: cached keys and values in other layouts\n") != NULL, "%s", out);
   cr_expect(strstr(out, "true or false; default false; changes tokens\n") != NULL, "%s", out);
@@ -215,6 +216,12 @@ Test(plugins, new_writes_a_plugin)
   snprintf(args, sizeof args, "new draft paged --dir %s/paged", dir);
   cr_expect(eq(int, plugins(args), 0));
   cr_expect(strstr(out, "warning: there is a plugin 'paged' already: ") != NULL, "%s", out);
+  snprintf(args, sizeof args, "new draft other --json --dir %s/other", dir);
+  cr_expect(eq(int, plugins(args), 0), "%s", out);
+  json_t *j = parsed();
+  cr_expect(eq(str, (char *)json_string_value(json_object_get(j, "name")), "other"));
+  cr_expect(strstr(json_string_value(json_object_get(j, "dir")), "/other") != NULL);
+  json_decref(j);
   cr_expect(eq(int, plugins("new drat guess"), 2));
   cr_expect(strstr(out, "there is no slot 'drat'; did you mean 'draft'?") != NULL, "%s", out);
   cr_expect(eq(int, plugins("new draft"), 2));
