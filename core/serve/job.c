@@ -182,6 +182,7 @@ void tn_job_logits(tn_reply *c, int64_t pos, const float *row, uint32_t n_vocab)
 
 static void complete(tn_job *j)
 {
+  j->delivered = !tn_outbox_left(j->out);
   if (j->gen.stream) {
     static const char done[] = "data: [DONE]\n\n";
     if (j->gen.usage) send_event(j, tn_answer_usage_chunk(j));

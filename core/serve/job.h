@@ -43,6 +43,7 @@ struct tn_job {
   uint64_t arrival_ns, deadline_ns, scheduled_ns;
   uint64_t seed;
   bool started;   /* the answer has begun */
+  bool delivered; /* it is complete, and the client was still there */
   tn_fault fault; /* status 0: none */
 };
 

@@ -112,7 +112,7 @@ static void retire(tn_loop *l, tn_job *j)
     answered = answered || j->choices[i].begun;
     if (why == TN_COUNT_STOP && j->choices[i].finish && !strcmp(j->choices[i].finish, "length")) why = TN_COUNT_LENGTH;
   }
-  if (j->fault.status == 0 && tn_outbox_left(j->out)) why = TN_COUNT_ABORT;
+  if (j->fault.status == 0 && !j->delivered) why = TN_COUNT_ABORT;
   tn_metrics_add(l->cfg.metrics, why, 1);
   tn_outbox_end(j->out);
   if (!answered) tn_loop_answered(l);
