@@ -39,13 +39,34 @@ static int64_t next_chunk(int64_t b, int64_t end)
   return (left + chunks - 1) / chunks;
 }
 
+/* Rows up to which a panel is multiplied as it is, each TNK_FEW rows taking its codes apart anew. */
+static int64_t straight_rows(const tnk_fmt *f)
+{
+  if (f->bits == 8) return 16; /* nothing to take apart */
+  return f->bits == 4 && !f->iq4 ? 8 : 4;
+}
+
+/* What pass `pass` of `passes` over a panel's blocks from `begin` on asks for: its part of the next panel, so that memory
+ * works all the time; a single pass the lines just ahead of it. */
+static tnk_ask ask_of(const tnk_panels *p, const uint8_t *panel, int64_t begin, int64_t pass, int64_t passes)
+{
+  const size_t share = p->panel_bytes / (size_t)p->blocks; /* of a block */
+  const uintptr_t at = (uintptr_t)panel + (size_t)begin * share;
+  if (passes == 1) return (tnk_ask){at + TNK_AHEAD, share, share};
+  return (tnk_ask){at + p->panel_bytes + share * (size_t)pass / (size_t)passes, share,
+                   share / (size_t)passes + TNK_LINE / 2};
+}
+
 /* A few rows: straight from the panel's bits. */
 static void few_rows(const tnk_linear_kernels *l, const tnk_panels *p, const uint8_t *panel, const tnk_operand *a,
                      int64_t rows, int64_t begin, int64_t end, float *acc)
 {
+  const int64_t passes = (rows + TNK_FEW - 1) / TNK_FEW;
   for (int64_t r = 0; r < rows; r += TNK_FEW) {
     const int64_t m = rows - r < TNK_FEW ? rows - r : TNK_FEW;
-    l->few[p->format][m - 1](panel, p->blocks, begin, end, a->cells + r * a->stride, a->stride, acc + r * TNK_PANEL);
+    const tnk_ask ask = ask_of(p, panel, begin, r / TNK_FEW, passes);
+    l->few[p->format][m - 1](panel, p->blocks, begin, end, a->cells + r * a->stride, a->stride, ask,
+                             acc + r * TNK_PANEL);
   }
 }
 
@@ -54,12 +75,14 @@ static void tile_rows(const tnk_linear_kernels *l, const tnk_panels *p, const ui
                       int64_t rows, int64_t begin, int64_t end, float *acc, tnk_chunk *w)
 {
   const tnk_dot *dot = l->dot[dot_kind(&p->fmt)][tnk_halves(&p->fmt) - 1];
+  const int64_t passes = (rows + TNK_ROWS - 1) / TNK_ROWS;
   for (int64_t b = begin, n; b < end; b += n) {
     n = next_chunk(b, end);
     fill_of(l, p)(&p->fmt, panel, p->blocks, b, n, w);
     for (int64_t r = 0; r < rows; r += TNK_ROWS) {
       const int64_t m = rows - r < TNK_ROWS ? rows - r : TNK_ROWS;
-      dot[m - 1](n, w, a->cells + r * a->stride + b, a->stride, acc + r * TNK_PANEL);
+      const tnk_ask ask = ask_of(p, panel, b, r / TNK_ROWS, passes);
+      dot[m - 1](n, w, a->cells + r * a->stride + b, a->stride, ask, acc + r * TNK_PANEL);
     }
   }
 }
@@ -112,7 +135,7 @@ void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t 
     const int64_t b = s * step;
     if (a->x)
       float_rows(l, p, panel, a, rows, s * columns, (s + 1) * columns, part, w, numbers);
-    else if (rows <= TNK_STRAIGHT && p->format >= 0)
+    else if (p->format >= 0 && rows <= straight_rows(&p->fmt))
       few_rows(l, p, data, a, rows, b, b + step, part);
     else
       tile_rows(l, p, data, a, rows, b, b + step, part, w);

@@ -13,10 +13,11 @@
 #include "panel.h"
 
 enum {
-  TNK_CHUNK = 20, /* most blocks that are expanded at a time: 640 columns */
-  TNK_ROWS = 4,   /* rows of one inner kernel */
-  TNK_FEW = 2,    /* rows of the largest kernel that reads panels as they are */
-  TNK_TILE = 64   /* rows that share an expanded chunk */
+  TNK_CHUNK = 20,  /* most blocks that are expanded at a time: 640 columns */
+  TNK_ROWS = 4,    /* rows of one inner kernel */
+  TNK_FEW = 4,     /* rows of the largest kernel that reads panels as they are */
+  TNK_TILE = 64,   /* rows that share an expanded chunk */
+  TNK_AHEAD = 4096 /* bytes that are asked for in advance where a panel is read once */
 };
 
 /* Expanded chunk of a panel: codes as bytes, scales as f32. */
@@ -27,12 +28,18 @@ typedef struct tnk_chunk { /* a multiple of 64 bytes */
   uint8_t reserved0[63];
 } tnk_chunk;
 
+/* What to ask of memory while working on a block: `bytes` from from + block * step on, blocks counted from 0. */
+typedef struct tnk_ask {
+  uintptr_t from;
+  size_t step, bytes;
+} tnk_ask;
+
 /* Blocks [begin, end) of a panel with `blocks` in all, times 1 .. TNK_FEW rows, added to acc [rows][16].
  * a: cells of row r at a + r * stride. */
 typedef void (*tnk_few)(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a,
-                        int64_t stride, float *acc);
+                        int64_t stride, tnk_ask ask, float *acc);
 /* nb expanded blocks times rows, added to acc; a: the first block's cells. */
-typedef void (*tnk_dot)(int64_t nb, const tnk_chunk *w, const tnk_cell *a, int64_t stride, float *acc);
+typedef void (*tnk_dot)(int64_t nb, const tnk_chunk *w, const tnk_cell *a, int64_t stride, tnk_ask ask, float *acc);
 /* Expands blocks [begin, begin + nb) of a panel of format f. */
 typedef void (*tnk_fill)(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb,
                          tnk_chunk *w);
@@ -69,7 +76,6 @@ typedef struct tnk_operand {
   const float *x;
   int64_t stride; /* cells or numbers between rows */
 } tnk_operand;
-enum { TNK_STRAIGHT = 4 }; /* rows up to which expanding does not pay */
 enum { TNK_WORK = sizeof(tnk_chunk) + TNK_CHUNK * TNK_BLOCK * TNK_PANEL * 4 };
 void tnk_linear_panel(const tnk_linear_kernels *l, const tnk_panels *p, int64_t panel, const tnk_operand *a,
                       int64_t rows, uint32_t segments, float *part, void *work);

@@ -98,15 +98,26 @@ TNK_AI void store_rows(const int rows, float *acc, const vf *y)
   for (int r = 0; r < rows; r++) vf_store(acc + r * TNK_PANEL, y[r]);
 }
 
+/* ---------------------------------------------------------------- memory */
+
+/* Panels are read line after line with so much arithmetic in between that the processor's own window holds a few lines
+ * only. So lines are asked for before they are needed, past the end of the panels as well. */
+TNK_AI void ask_for(const tnk_ask *ask, int64_t block)
+{
+  for (size_t i = 0; i < ask->bytes; i += TNK_LINE)
+    __builtin_prefetch((const void *)(ask->from + (size_t)block * ask->step + i));
+}
+
 /* ---------------------------------------------------------------- expanded chunks */
 
 TNK_AI void dot(const int bits, const int halves, const int rows, const bool min, int64_t nb, const tnk_chunk *w,
-                const tnk_cell *a, int64_t stride, float *acc)
+                const tnk_cell *a, int64_t stride, tnk_ask ask, float *acc)
 {
   const float *ws = w->ws[0], *wm = w->wm[0];
   vf y[TNK_ROWS];
   load_rows(rows, acc, y);
   for (int64_t b = 0; b < nb; b++, a++) {
+    ask_for(&ask, b);
     TNK_UNROLL
     for (int h = 0; h < halves; h++, ws += TNK_PANEL, wm += TNK_PANEL) {
       const vf scale = vf_load(ws), offset = min ? vf_load(wm) : scale;
@@ -118,12 +129,12 @@ TNK_AI void dot(const int bits, const int halves, const int rows, const bool min
 
 #define TNK_DOT(bits, halves, rows)                                                                             \
   static void dot_##bits##_##halves##_##rows(int64_t nb, const tnk_chunk *w, const tnk_cell *a, int64_t stride, \
-                                             float *acc)                                                        \
+                                             tnk_ask ask, float *acc)                                           \
   {                                                                                                             \
     if (w->min)                                                                                                 \
-      dot(bits, halves, rows, true, nb, w, a, stride, acc);                                                     \
+      dot(bits, halves, rows, true, nb, w, a, stride, ask, acc);                                                \
     else                                                                                                        \
-      dot(bits, halves, rows, false, nb, w, a, stride, acc);                                                    \
+      dot(bits, halves, rows, false, nb, w, a, stride, ask, acc);                                               \
   }
 #define TNK_DOTS(bits, halves) \
   TNK_DOT(bits, halves, 1) TNK_DOT(bits, halves, 2) TNK_DOT(bits, halves, 3) TNK_DOT(bits, halves, 4)
@@ -139,16 +150,6 @@ TNK_DOTS(6, 1)
 TNK_DOTS(6, 2)
 TNK_DOTS(8, 1)
 TNK_DOTS(8, 2)
-
-/* ---------------------------------------------------------------- memory */
-
-/* Panels are read once, line after line, with so much arithmetic in between that the processor's own window holds a few
- * lines only. So lines are asked for this many bytes before they are needed, past the end of the panels as well. */
-enum { AHEAD = 4096 };
-TNK_AI void ask_ahead(const uint8_t *p, size_t bytes)
-{
-  for (size_t i = 0; i < bytes; i += TNK_LINE) __builtin_prefetch((const void *)((uintptr_t)p + AHEAD + i));
-}
 
 /* ---------------------------------------------------------------- scales */
 
@@ -193,14 +194,13 @@ TNK_AI void group_scale(const tnk_fmt *f, const tnk_rec *at, const uint8_t *rec,
 
 /* Blocks [b0, b1) of one record of nb blocks. */
 TNK_AI void few_record(const tnk_fmt *f, const int rows, const uint8_t *rec, int64_t nb, int64_t b0, int64_t b1,
-                       const tnk_cell *a, int64_t stride, vf *y)
+                       const tnk_cell *a, int64_t stride, const tnk_ask *ask, vf *y)
 {
   const tnk_rec at = tnk_record(f, nb);
   const int halves = f->group16 & 1 ? 2 : 1;
   const size_t block_bytes = tnk_lines(f->bits) * TNK_LINE;
-  const size_t share = at.bytes / (size_t)nb; /* of a block in the record */
   for (int64_t b = b0; b < b1; b++, a++) {
-    ask_ahead(rec + (size_t)b * share, share);
+    ask_for(ask, b - b0);
     TNK_UNROLL
     for (int h = 0; h < halves; h++) {
       vf s, m;
@@ -212,24 +212,24 @@ TNK_AI void few_record(const tnk_fmt *f, const int rows, const uint8_t *rec, int
 }
 
 TNK_AI void few(const tnk_fmt *f, const int rows, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end,
-                const tnk_cell *a, int64_t stride, float *acc)
+                const tnk_cell *a, int64_t stride, tnk_ask ask, float *acc)
 {
   const int64_t per = f->rec_blocks;
   const size_t full = tnk_record(f, per).bytes;
   vf y[TNK_ROWS];
   load_rows(rows, acc, y);
-  for (int64_t b = begin; b < end;) {
+  for (int64_t b = begin, n; b < end; b += n, ask.from += (size_t)n * ask.step) {
     const int64_t index = b / per, b0 = b % per;
     const uint8_t *rec = panel + (size_t)index * full;
+    n = per;
     if (b0 == 0 && end - b >= per) {
-      few_record(f, rows, rec, per, 0, per, a + b, stride, y);
-      b += per;
+      few_record(f, rows, rec, per, 0, per, a + b, stride, &ask, y);
       continue;
     }
     const int64_t nb = blocks - index * per < per ? blocks - index * per : per;
     const int64_t b1 = nb < end - index * per ? nb : end - index * per;
-    few_record(f, rows, rec, nb, b0, b1, a + b, stride, y);
-    b += b1 - b0;
+    n = b1 - b0;
+    few_record(f, rows, rec, nb, b0, b1, a + b, stride, &ask, y);
   }
   store_rows(rows, acc, y);
 }
@@ -269,7 +269,6 @@ TNK_AI void fill(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t
     const int64_t index = (begin + i) / per, b = (begin + i) % per, left = blocks - index * per;
     const uint8_t *rec = panel + (size_t)index * full;
     const tnk_rec at = tnk_record(f, left < per ? left : per);
-    ask_ahead(rec + (size_t)b * block_bytes, block_bytes + TNK_LINE);
     widen_any(f, rec + (size_t)b * block_bytes, w->code[i][0]);
     for (int h = 0; h < halves; h++, ws += TNK_PANEL, wm += TNK_PANEL) {
       vf s, m;
@@ -280,23 +279,23 @@ TNK_AI void fill(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t
   }
 }
 
-#define TNK_FORMAT(dtype, ...)                                                                                  \
-  static const tnk_fmt fmt_##dtype = {__VA_ARGS__};                                                             \
-  static void few1_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a, \
-                           int64_t stride, float *acc)                                                          \
-  {                                                                                                             \
-    few(&fmt_##dtype, 1, panel, blocks, begin, end, a, stride, acc);                                            \
-  }                                                                                                             \
-  static void few2_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a, \
-                           int64_t stride, float *acc)                                                          \
-  {                                                                                                             \
-    few(&fmt_##dtype, 2, panel, blocks, begin, end, a, stride, acc);                                            \
-  }                                                                                                             \
-  static void fill_##dtype(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb,   \
-                           tnk_chunk *w)                                                                        \
-  {                                                                                                             \
-    (void)f;                                                                                                    \
-    fill(&fmt_##dtype, panel, blocks, begin, nb, w);                                                            \
+#define TNK_FEW_ROWS(dtype, rows)                                                                                      \
+  static void few##rows##_##dtype(const uint8_t *panel, int64_t blocks, int64_t begin, int64_t end, const tnk_cell *a, \
+                                  int64_t stride, tnk_ask ask, float *acc)                                             \
+  {                                                                                                                    \
+    few(&fmt_##dtype, rows, panel, blocks, begin, end, a, stride, ask, acc);                                           \
+  }
+#define TNK_FORMAT(dtype, ...)                                                                                \
+  static const tnk_fmt fmt_##dtype = {__VA_ARGS__};                                                           \
+  TNK_FEW_ROWS(dtype, 1)                                                                                      \
+  TNK_FEW_ROWS(dtype, 2)                                                                                      \
+  TNK_FEW_ROWS(dtype, 3)                                                                                      \
+  TNK_FEW_ROWS(dtype, 4)                                                                                      \
+  static void fill_##dtype(const tnk_fmt *f, const uint8_t *panel, int64_t blocks, int64_t begin, int64_t nb, \
+                           tnk_chunk *w)                                                                      \
+  {                                                                                                           \
+    (void)f;                                                                                                  \
+    fill(&fmt_##dtype, panel, blocks, begin, nb, w);                                                          \
   }
 TNK_FORMATS(TNK_FORMAT)
 #undef TNK_FORMAT
@@ -346,8 +345,9 @@ static void floats(const tnk_fmt *f, int64_t nb, const tnk_chunk *w, float *out)
 static void numbers(uint32_t scale, int64_t n, const uint8_t *src, float *out)
 {
   const uint32_t wide = TNK_PANEL * tnk_scale_bytes(scale);
+  const tnk_ask ask = {(uintptr_t)src + TNK_AHEAD, wide, wide};
   for (int64_t k = 0; k < n; k++, src += wide) {
-    ask_ahead(src, wide);
+    ask_for(&ask, k);
     vf_store(out + k * TNK_PANEL, number16(scale, src));
   }
 }
@@ -366,7 +366,7 @@ static void join(int64_t rows, uint32_t segments, const float *part, const float
 }
 
 const tnk_linear_kernels TNK_NAME(tnk_linear) = {
-#define TNK_FORMAT(dtype, ...) {few1_##dtype, few2_##dtype},
+#define TNK_FORMAT(dtype, ...) {few1_##dtype, few2_##dtype, few3_##dtype, few4_##dtype},
     .few = {TNK_FORMATS(TNK_FORMAT)},
 #undef TNK_FORMAT
 #define TNK_FORMAT(dtype, ...) fill_##dtype,
