@@ -1,0 +1,14 @@
+/* report: an experiment and its verdicts as JSON and as one HTML file, and what machine it ran on. */
+#ifndef TN_CORE_AB_REPORT_H
+#define TN_CORE_AB_REPORT_H
+
+#include "ab/experiment.h"
+
+/* Verdicts for programs: {"variants": [...], "comparisons": [{"variant", "metric", ...}], ...}. A new reference; NULL: no
+ * memory. Figures that were not measured are null. */
+json_t *tn_ab_json(const tn_ab_exp *e, const tn_ab_results *r);
+
+/* {"processor", "cpus", "kernel", "memory_bytes", "load", "governor"} of this machine, now. NULL: no memory. */
+json_t *tn_ab_machine(void);
+
+#endif

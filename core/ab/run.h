@@ -1,0 +1,38 @@
+/* run: the experiment itself. Engines are open at the same time; within a block the variants take their turns in an
+ * order drawn anew: first the prompt, then `slice` tokens at a time, so that what else happens on the machine meets all
+ * of them alike.
+ *
+ * Thread rule: the engine thread. */
+#ifndef TN_CORE_AB_RUN_H
+#define TN_CORE_AB_RUN_H
+
+#include "ab/experiment.h"
+#include "ab/rig.h"
+
+typedef struct tn_ab_tokens { /* a prompt's tokens, owned */
+  int32_t *at;
+  int64_t n;
+} tn_ab_tokens;
+
+typedef struct tn_ab_run {
+  tn_ab_exp *e;
+  tn_ab_rig *rig;             /* [n_variants], open */
+  const tn_ab_tokens *prompt; /* [n_prompts] */
+  /* Between blocks; false: ends here (*e is marked partial). */
+  bool (*go)(void *ctx, const tn_ab_exp *e);
+  void *ctx;
+} tn_ab_run;
+
+/* One run of a prompt by every variant that is not measured. Errors: those of the engine, prefixed by the variant. */
+tn_status tn_ab_warm_up(tn_ab_run *r, tn_err *err);
+
+/* n more blocks; prompts come round in a seeded order. A block that fails is no part of the experiment. */
+tn_status tn_ab_blocks(tn_ab_run *r, uint32_t n, tn_err *err);
+
+/* Perplexity of text in chunks of n_ctx tokens, chunk by chunk for every variant. */
+tn_status tn_ab_quality(tn_ab_run *r, const char *text, size_t n_text, int64_t n_ctx, uint32_t max_chunks, tn_err *err);
+
+/* A random order of 0 .. n - 1 for a place in the experiment. */
+void tn_ab_order(uint64_t seed, uint32_t block, uint32_t turn, uint32_t n, uint32_t *order);
+
+#endif
