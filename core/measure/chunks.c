@@ -36,6 +36,23 @@ tn_status tn_chunks_cut(const tn_tokenizer *t, const char *text, size_t n_text, 
   return TN_OK;
 }
 
+tn_status tn_chunks_of_base(const tn_base *b, const tn_setup *tested, uint32_t max_chunks, tn_chunks *out, tn_err *err)
+{
+  const tn_base_info *i = tn_base_about(b);
+  const tn_tokenizer *t = tested->tokenizer;
+  uint32_t n_vocab = tested->model->shape.n_vocab;
+  *out = (tn_chunks){.n_tokens = (int64_t)i->n_ctx * i->n_chunks, .n_ctx = i->n_ctx, .n_prompt = i->n_prompt};
+  if (i->n_vocab != n_vocab)
+    return tn_fail(err, TN_E_ARG, "the base was recorded with a vocabulary of %u tokens, the tested model has %u",
+                   i->n_vocab, n_vocab);
+  out->n_chunks = max_chunks && max_chunks < i->n_chunks ? max_chunks : i->n_chunks;
+  out->bos = tn_tokenizer_adds_bos(t) ? tn_tokenizer_bos(t) : -1;
+  out->tokens = tn_zalloc((size_t)out->n_tokens, sizeof *out->tokens);
+  if (!out->tokens) return tn_fail(err, TN_E_NOMEM, "no memory for the base's tokens");
+  memcpy(out->tokens, i->tokens, (size_t)out->n_tokens * sizeof *out->tokens);
+  return TN_OK;
+}
+
 void tn_chunks_free(tn_chunks *c)
 {
   free(c->tokens);

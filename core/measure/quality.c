@@ -56,8 +56,13 @@ static tn_status on_row(void *ctx, int64_t pos, const float *row, tn_err *err)
   tn_kld_token *t = &r->out[r->n_out];
   t->pos = pos;
   int32_t next = r->text[pos + 1];
-  tn_status st;
-  if (!r->a->reference.setup) {
+  tn_status st = TN_OK;
+  if (r->a->save && s->which == (r->a->reference.setup ? REFERENCE : TESTED))
+    st = tn_base_put(r->a->save, row, next, err);
+  if (st != TN_OK) return st;
+  if (r->a->base) {
+    st = tn_base_compare(r->a->base, row, next, t, err);
+  } else if (!r->a->reference.setup) {
     st = tn_nll_row(row, r->n_vocab, next, t, err);
   } else if (mine >= r->seen[1 - s->which]) {
     return keep(&r->ahead, row, r->n_vocab, err);
@@ -95,7 +100,8 @@ static tn_status run_chunk(run *r, uint32_t chunk, bool *on, tn_err *err)
   tn_score t = {.tokens = r->text, .n = c->n_ctx, .first = c->n_prompt, .row = on_row, .ctx = &tested};
   r->n_out = r->seen[TESTED] = r->seen[REFERENCE] = 0;
   r->ahead.n = r->ahead.head = 0;
-  tn_status st = tn_scorer_begin(a->tested.scorer, a->tested.setup->engine, &t, err);
+  tn_status st = a->base ? tn_base_chunk(a->base, chunk, err) : TN_OK;
+  if (st == TN_OK) st = tn_scorer_begin(a->tested.scorer, a->tested.setup->engine, &t, err);
   t.ctx = &reference;
   if (st == TN_OK && a->reference.setup) st = tn_scorer_begin(a->reference.scorer, a->reference.setup->engine, &t, err);
   for (const tn_subject *s; st == TN_OK && *on && (s = next_of(r));) {
@@ -127,7 +133,7 @@ tn_status tn_quality_measure(const tn_quality_args *a, tn_quality *q, tn_err *er
   const tn_chunks *c = a->chunks;
   run r = {.a = a, .n_vocab = a->tested.setup->model->shape.n_vocab};
   q->n_chunks = c->n_chunks;
-  q->based = a->reference.setup != NULL;
+  q->based = a->reference.setup != NULL || a->base;
   r.text = tn_zalloc((size_t)c->n_ctx, sizeof *r.text);
   r.out = tn_zalloc((size_t)c->n_ctx, sizeof *r.out);
   tn_status st = r.text && r.out ? TN_OK : tn_fail(err, TN_E_NOMEM, "no memory for a chunk");

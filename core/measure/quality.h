@@ -12,7 +12,7 @@
 #ifndef TN_CORE_MEASURE_QUALITY_H
 #define TN_CORE_MEASURE_QUALITY_H
 
-#include "measure/kld.h"
+#include "measure/base_file.h"
 #include "measure/scorer.h"
 
 typedef struct tn_subject { /* an engine to be measured, and the scorer that its events go to; borrowed */
@@ -39,6 +39,8 @@ typedef struct tn_quality {
 
 typedef struct tn_quality_args {
   tn_subject tested, reference;
+  tn_base *base;        /* a recorded reference in place of one that runs, or NULL; chunks are of tn_chunks_of_base */
+  tn_base_writer *save; /* where the rows of the reference that runs go, or without one the tested ones; or NULL */
   const tn_chunks *chunks;
   /* After each chunk; false ends early. May be NULL. The chunk's tokens are the last of so_far. */
   bool (*chunk)(void *ctx, const tn_quality *so_far);
@@ -51,6 +53,9 @@ typedef struct tn_quality_args {
  * where n_prompt is 0, or below 4, n_prompt not in 1 .. n_ctx - 2), the tokenizer's, TN_E_NOMEM. */
 tn_status tn_chunks_cut(const tn_tokenizer *t, const char *text, size_t n_text, int64_t n_ctx, int64_t n_prompt,
                         uint32_t max_chunks, tn_chunks *out, tn_err *err);
+/* The chunks that a base was recorded for, at most max_chunks (0: all). TN_E_ARG where the model has another vocabulary,
+ * TN_E_NOMEM. */
+tn_status tn_chunks_of_base(const tn_base *b, const tn_setup *tested, uint32_t max_chunks, tn_chunks *out, tn_err *err);
 void tn_chunks_free(tn_chunks *c);
 
 /* TN_E_ARG when the reference has another vocabulary, or cuts the text otherwise. */
