@@ -53,6 +53,16 @@ enum {
 tn_status tn_tokenize(const tn_tokenizer *t, const char *text, size_t n, uint32_t flags, int32_t **ids, size_t *n_ids,
                       tn_err *err);
 
+typedef struct tn_span { /* bytes [from, to) of a text */
+  size_t from, to;
+} tn_span;
+
+/* The same for a text of which parts are not trusted: plain[n_plain], ascending and apart, borrowed until return. A token
+ * that stands for structure is parsed only where none of its bytes lies in one of them: control tokens, and user-defined
+ * ones that are spelled as markup ("<|start|>"). Without such tokens in the parts, the ids are those of tn_tokenize. */
+tn_status tn_tokenize_spans(const tn_tokenizer *t, const char *text, size_t n, uint32_t flags, const tn_span *plain,
+                            size_t n_plain, int32_t **ids, size_t *n_ids, tn_err *err);
+
 enum {
   TN_PIECE_SPECIAL = 1u << 0,     /* control and unknown tokens give their text; without it they give nothing */
   TN_PIECE_CLEAN_SPACES = 1u << 1 /* detokenize: close up spaces before punctuation and English contractions, where the
