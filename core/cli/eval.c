@@ -12,6 +12,10 @@ typedef struct subcommand {
 static const subcommand subcommands[] = {
     {"ppl", tn_cli_eval_ppl, "perplexity on a text"},
     {"kld", tn_cli_eval_kld, "perplexity and KL divergence from a reference"},
+    {"needle", tn_cli_eval_needle, "a number in a long text, by depth and length"},
+    {"passkey", tn_cli_eval_passkey, "a number in repeated noise"},
+    {"multikey", tn_cli_eval_multikey, "one of four numbers in a long text"},
+    {"vartrack", tn_cli_eval_vartrack, "a chain of variables in a long text"},
 };
 
 static void usage(FILE *out)

@@ -8,6 +8,10 @@
 
 int tn_cli_eval_ppl(int argc, char **argv);
 int tn_cli_eval_kld(int argc, char **argv);
+int tn_cli_eval_needle(int argc, char **argv);
+int tn_cli_eval_passkey(int argc, char **argv);
+int tn_cli_eval_multikey(int argc, char **argv);
+int tn_cli_eval_vartrack(int argc, char **argv);
 
 /* ---------------------------------------------------------------- engines */
 
