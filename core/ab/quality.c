@@ -1,64 +1,78 @@
-/* quality: perplexity of every variant on one text, chunk by chunk. See run.h. */
-#include <math.h>
+/* quality: perplexity and divergence of every variant on one text, chunk by chunk. See run.h. */
+#include "measure/quality.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "ab/run.h"
 
-typedef struct chunks { /* sums of one variant's chunks, from figures that grow */
-  tn_ab_run *r;
-  double *nll; /* [max] mean of each chunk */
-  uint32_t n, max;
-  double sum;
-  int64_t scored;
-} chunks;
-
-static bool on_chunk(void *ctx, const tn_ppl *p)
+static bool on_step(void *ctx)
 {
-  chunks *c = ctx;
-  double sum = log(p->ppl) * (double)p->n_scored;
-  if (c->n == c->max || p->n_scored == c->scored) return false;
-  c->nll[c->n++] = (sum - c->sum) / (double)(p->n_scored - c->scored);
-  c->sum = sum;
-  c->scored = p->n_scored;
-  return !c->r->go || c->r->go(c->r->ctx, c->r->e);
+  tn_ab_run *r = ctx;
+  if (r->go && !r->go(r->ctx, r->e)) r->e->partial = true;
+  return !r->e->partial;
 }
 
-static tn_status measure(tn_ab_run *r, uint32_t v, tn_ppl_args args, chunks *c, tn_err *err)
+/* Means of a chunk's tokens. */
+static void chunk_means(const tn_quality *q, uint32_t chunk, double *nll, double *nll_base, double *kld)
 {
-  tn_ab_rig *g = &r->rig[v];
-  tn_ppl p;
-  *c = (chunks){.r = r, .nll = c->nll, .max = c->max};
-  args.chunk = on_chunk;
-  args.ctx = c;
-  g->score = true;
-  tn_status st = tn_ppl_measure(g->ppl, &g->s, &args, &p, err);
-  g->score = false;
+  int64_t n = q->n / q->n_done;
+  *nll = *nll_base = *kld = 0;
+  for (const tn_kld_token *t = q->tokens + chunk * n, *end = t + n; t < end; t++) {
+    *nll += t->nll / (double)n;
+    *nll_base += t->nll_base / (double)n;
+    *kld += t->kld / (double)n;
+  }
+}
+
+/* Variant v beside the reference; *whole shrinks to the chunks that are done. */
+static tn_status measure(tn_ab_run *r, uint32_t v, const tn_chunks *chunks, double *nll, double *kld, uint32_t *whole,
+                         tn_err *err)
+{
+  tn_ab_rig *ref = &r->rig[0], *tested = &r->rig[v];
+  tn_quality q = {0};
+  tn_quality_args a = {.tested = {&tested->s, tested->scorer},
+                       .reference = {&ref->s, ref->scorer},
+                       .chunks = chunks,
+                       .on = on_step,
+                       .ctx = r};
+  ref->score = tested->score = true;
+  tn_status st = tn_quality_measure(&a, &q, err);
+  ref->score = tested->score = false;
   if (st != TN_OK) tn_err_prefix(err, "%s (%s)", r->e->variant[v].name, r->e->variant[v].title);
+  if (q.n_done < *whole) *whole = q.n_done;
+  for (uint32_t c = 0; st == TN_OK && c < *whole; c++)
+    chunk_means(&q, c, &nll[(size_t)v * chunks->n_chunks + c], &nll[c], &kld[(size_t)v * chunks->n_chunks + c]);
+  if (q.n_done) r->e->n_scored = (uint64_t)(q.n / q.n_done);
+  tn_quality_free(&q);
   return st;
 }
 
 tn_status tn_ab_quality(tn_ab_run *r, const char *text, size_t n_text, int64_t n_ctx, uint32_t max_chunks, tn_err *err)
 {
   tn_ab_exp *e = r->e;
-  tn_ppl_args args = {.text = text, .n_text = n_text, .n_ctx = n_ctx, .max_chunks = max_chunks};
-  double *all = tn_zalloc((size_t)e->n_variants * max_chunks, sizeof *all);
-  uint32_t whole = max_chunks;
-  tn_status st = all ? TN_OK : tn_fail(err, TN_E_NOMEM, "no memory for %u chunks", max_chunks);
-  for (uint32_t v = 0; st == TN_OK && v < e->n_variants; v++) {
-    chunks c = {.nll = all + (size_t)v * max_chunks, .max = max_chunks};
-    st = measure(r, v, args, &c, err);
-    if (c.n < whole) whole = c.n;
-    e->n_scored = c.n ? (uint64_t)c.scored / c.n : 0;
-  }
+  tn_chunks chunks;
+  tn_status st = tn_chunks_cut(r->rig[0].s.tokenizer, text, n_text, n_ctx, 0, max_chunks, &chunks, err);
+  if (st != TN_OK) return st;
+  uint32_t n = chunks.n_chunks, whole = n;
+  double *nll = tn_zalloc((size_t)e->n_variants * n, sizeof *nll),
+         *kld = tn_zalloc((size_t)e->n_variants * n, sizeof *kld);
+  if (!nll || !kld) st = tn_fail(err, TN_E_NOMEM, "no memory for %u chunks", n);
+  for (uint32_t v = 1; st == TN_OK && v < e->n_variants; v++) st = measure(r, v, &chunks, nll, kld, &whole, err);
+  tn_chunks_free(&chunks);
   if (st != TN_OK) {
-    free(all);
+    free(nll);
+    free(kld);
     return st;
   }
-  for (uint32_t v = 1; v < e->n_variants; v++)
-    memmove(all + (size_t)v * whole, all + (size_t)v * max_chunks, whole * sizeof *all);
+  for (uint32_t v = 1; v < e->n_variants; v++) {
+    memmove(nll + (size_t)v * whole, nll + (size_t)v * n, whole * sizeof *nll);
+    memmove(kld + (size_t)v * whole, kld + (size_t)v * n, whole * sizeof *kld);
+  }
   free(e->nll);
-  e->nll = all;
+  free(e->kld);
+  e->nll = nll;
+  e->kld = kld;
   e->n_chunks = whole;
   return TN_OK;
 }

@@ -8,6 +8,10 @@
  * memory. Figures that were not measured are null. */
 json_t *tn_ab_json(const tn_ab_exp *e, const tn_ab_results *r);
 
+/* The report as one HTML page that needs nothing else: tables, plots as inline SVG, light and dark, for print too. *out is
+ * the caller's (free()). TN_E_NOMEM. */
+tn_status tn_ab_html(const tn_ab_exp *e, const tn_ab_results *r, char **out, tn_err *err);
+
 /* {"processor", "cpus", "kernel", "memory_bytes", "load", "governor"} of this machine, now. NULL: no memory. */
 json_t *tn_ab_machine(void);
 

@@ -14,7 +14,12 @@ static uint64_t clock_now(const tn_ab_rig *r) { return r->clock_ns + (tn_now_ns(
 static void on_token(void *ctx, const tn_token_event *e)
 {
   tn_ab_rig *r = ctx;
-  if (r->score || r->n_tokens >= r->n_gen) return;
+  if (r->score) {
+    tn_events forward = tn_scorer_events(r->scorer);
+    if (forward.token) forward.token(forward.ctx, e);
+    return;
+  }
+  if (r->n_tokens >= r->n_gen) return;
   uint64_t now = clock_now(r);
   if (!r->gave && r->n_tokens > 0) r->gap[r->n_gaps++] = (double)(now - r->last_ns) / 1e9;
   if (!r->gave && r->n_tokens == 0) r->first_ns = now;
@@ -28,7 +33,7 @@ static void on_logits(void *ctx, uint64_t seq, void *user, int64_t pos, const fl
 {
   tn_ab_rig *r = ctx;
   if (!r->score) return;
-  tn_events e = tn_ppl_events(r->ppl);
+  tn_events e = tn_scorer_events(r->scorer);
   e.logits(e.ctx, seq, user, pos, row);
 }
 
@@ -36,7 +41,7 @@ static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *ms
 {
   tn_ab_rig *r = ctx;
   if (r->score) {
-    tn_events e = tn_ppl_events(r->ppl);
+    tn_events e = tn_scorer_events(r->scorer);
     e.finish(e.ctx, seq, why, msg);
     return;
   }
@@ -57,8 +62,8 @@ tn_status tn_ab_rig_open(tn_ab_rig *r, const tn_setup_args *args, int64_t n_gen,
   *r = (tn_ab_rig){.n_gen = n_gen};
   r->tokens = tn_zalloc((size_t)n_gen + 1, sizeof *r->tokens);
   r->gap = tn_zalloc((size_t)n_gen + 1, sizeof *r->gap);
-  r->ppl = tn_ppl_new();
-  if (!r->tokens || !r->gap || !r->ppl)
+  r->scorer = tn_scorer_new();
+  if (!r->tokens || !r->gap || !r->scorer)
     return tn_fail(err, TN_E_NOMEM, "no memory for a run of %lld tokens", (long long)n_gen);
   a.events = tn_ab_rig_events(r);
   tn_status st = tn_setup_open(&a, &r->s, err);
@@ -72,7 +77,7 @@ void tn_ab_rig_close(tn_ab_rig *r)
   if (r->open) tn_setup_close(&r->s);
   free(r->tokens);
   free(r->gap);
-  tn_ppl_free(r->ppl);
+  tn_scorer_free(r->scorer);
   *r = (tn_ab_rig){0};
 }
 

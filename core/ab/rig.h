@@ -11,12 +11,12 @@
 #define TN_CORE_AB_RIG_H
 
 #include "ab/metric.h"
-#include "measure/perplexity.h"
+#include "measure/quality.h"
 #include "setup/setup.h"
 
 typedef struct tn_ab_rig {
   tn_setup s;
-  tn_ppl_run *ppl; /* events go here while score is set */
+  tn_scorer *scorer; /* events go here while score is set */
   bool score, open;
   double open_s;
   /* the run */

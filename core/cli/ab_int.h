@@ -1,5 +1,5 @@
 /* ab_int: what the files of `tenon ab` share: ab.c is the command line, ab_prompts.c and ab_grid.c its input, ab_open.c
- * opens and guards the variants, ab_probe.c runs each once in a process of its own, ab_out.c prints. */
+ * opens and guards the variants, ab_probe.c runs each once in a process of its own, ab_run.c is the work, ab_out.c prints. */
 #ifndef TN_CORE_CLI_AB_INT_H
 #define TN_CORE_CLI_AB_INT_H
 
@@ -72,6 +72,10 @@ void ab_setup_of(const ab_bench *b, uint32_t i, ab_setup *out);
 
 /* ab_probe.c: runs variant i once, alone in a process. */
 void ab_probe_run(const ab_bench *b, uint32_t i, ab_probe *out);
+
+/* ab_run.c: runs the experiment, or reads one back; prints and keeps it. The exit code. */
+int ab_experiment(ab_args *a);
+int ab_replay(const ab_args *a);
 
 /* ab_out.c: the table, or JSON. */
 int ab_print(const ab_args *a, const tn_ab_exp *e, const tn_ab_results *r);

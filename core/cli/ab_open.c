@@ -146,7 +146,7 @@ tn_status ab_resolve(ab_bench *b, tn_err *err)
   tn_status st = open ? tn_loader_new(&cfg, &b->loader, err) : tn_fail(err, TN_E_NOMEM, "no memory for the variants");
   for (uint32_t i = 0; st == TN_OK && i < a->n_specs; i++) {
     st = compose(b, i, &open[n], err);
-    if (st == TN_E_UNSUPPORTED && a->grid) {
+    if ((st == TN_E_UNSUPPORTED || st == TN_E_ARG) && a->grid) {
       st = refuse(&b->e, a->spec[i].title, err);
       continue;
     }

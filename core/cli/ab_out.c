@@ -11,7 +11,7 @@ static void signed_number(double x, char out[32])
   if (!isfinite(x))
     snprintf(out, 32, isinf(x) ? "%cinf" : "-", x < 0 ? '-' : '+');
   else
-    snprintf(out, 32, fabs(x) >= 100 ? "%+.0f" : fabs(x) >= 10 ? "%+.1f" : "%+.2f", x);
+    snprintf(out, 32, fabs(x) >= 1e5 ? "%+.1g" : fabs(x) >= 100 ? "%+.0f" : fabs(x) >= 10 ? "%+.1f" : "%+.2f", x);
 }
 
 static void figure(double x, char out[32])
