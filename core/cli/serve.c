@@ -16,6 +16,7 @@ static const tn_cli_option options[] = {
     {"api-key", 0, "KEY", "what clients must send as Authorization: Bearer KEY; or TENON_API_KEY"},
     {"alias", 0, "NAME", "the model's name in requests and answers; default its file's"},
     {"chat-template", 0, "NAME|FILE", "template of conversations, in place of the model's own"},
+    {"embeddings", 0, NULL, "offer /v1/embeddings: the last token's hidden row, of length 1"},
     {"slot-save-path", 0, "DIR", "folder that /slots/ID?action=save writes to; without it nothing is saved"},
     {"max-body", 0, "BYTES", "largest body of a request; default 4194304"},
     {"max-connections", 0, "N", "connections at once; default 256"},
@@ -45,6 +46,7 @@ typedef struct serve_args {
   tn_engine_args engine;
   tn_server_cfg server;
   uint32_t drain_s;
+  bool embeddings;
 } serve_args;
 
 static bool number(serve_args *a, int i, const char *v, int64_t min, int64_t max, uint32_t *out)
@@ -70,16 +72,17 @@ static bool take(serve_args *a, int i, const char *v)
     case 3: s->api_key = v; return true;
     case 4: s->name = v; return true;
     case 5: s->chat_template = v; return true;
-    case 6: s->slot_dir = v; return true;
-    case 7:
+    case 6: a->embeddings = true; return true;
+    case 7: s->slot_dir = v; return true;
+    case 8:
       if (!number(a, i, v, 1024, 1 << 30, &n)) return false;
       s->max_body = n;
       return true;
-    case 8: return number(a, i, v, 1, 65536, &s->max_connections);
-    case 9: return number(a, i, v, 1, 1 << 20, &s->max_queue);
-    case 10: return number(a, i, v, 0, 1 << 20, &s->timeout_s);
-    case 11: return number(a, i, v, 1, 86400, &s->read_timeout_s);
-    case 12: return number(a, i, v, 1, 86400, &s->keep_alive_s);
+    case 9: return number(a, i, v, 1, 65536, &s->max_connections);
+    case 10: return number(a, i, v, 1, 1 << 20, &s->max_queue);
+    case 11: return number(a, i, v, 0, 1 << 20, &s->timeout_s);
+    case 12: return number(a, i, v, 1, 86400, &s->read_timeout_s);
+    case 13: return number(a, i, v, 1, 86400, &s->keep_alive_s);
     default: return number(a, i, v, 0, 86400, &a->drain_s);
   }
 }
@@ -114,7 +117,7 @@ static int serve(serve_args *a, tn_server *s)
 {
   tn_setup setup;
   tn_err err = tn_err_init();
-  tn_setup_args more = {.events = tn_server_events(s)};
+  tn_setup_args more = {.events = tn_server_events(s), .build_flags = a->embeddings ? TN_BUILD_HIDDEN : 0u};
   int code = tn_engine_args_open(&a->engine, &more, &setup);
   if (code != TN_EXIT_OK) {
     tn_server_close(s, 0, NULL);

@@ -110,6 +110,19 @@ static tn_status plan_memory(tn_engine *e, tn_err *err)
   return st;
 }
 
+/* The drafter's taps, and behind them the engine's own. */
+static tn_status list_taps(tn_engine *e, tn_err *err)
+{
+  uint32_t n = e->dr.spec.n_taps;
+  e->taps = tn_zalloc(n + 1, sizeof *e->taps);
+  if (!e->taps) return tn_fail(err, TN_E_NOMEM, "no memory for hidden taps");
+  for (uint32_t i = 0; i < n; i++) e->taps[i] = e->dr.spec.taps[i];
+  e->taps[n] = TN_TAP_POST_NORM;
+  e->build.taps = e->taps;
+  e->build.n_taps = n + (e->cfg.build_flags & TN_BUILD_HIDDEN ? 1 : 0);
+  return TN_OK;
+}
+
 static tn_status open_exec(tn_engine *e, tn_err *err)
 {
   const tn_engine_cfg *c = &e->cfg;
@@ -122,9 +135,9 @@ static tn_status open_exec(tn_engine *e, tn_err *err)
                  .attn = e->attn_ptrs,
                  .evict = e->ev.v ? &e->ev.spec : NULL,
                  .flags = c->build_flags | (signals & (TN_SIG_ATTN | TN_SIG_ATTN_WINDOW) ? TN_BUILD_COLSUM : 0u) |
-                          (signals & TN_SIG_KNORM ? TN_BUILD_KNORM : 0u),
-                 .taps = e->dr.spec.taps,
-                 .n_taps = e->dr.spec.n_taps};
+                          (signals & TN_SIG_KNORM ? TN_BUILD_KNORM : 0u)};
+  tn_status st = list_taps(e, err);
+  if (st != TN_OK) return st;
   tn_exec_cfg x = {.model = e->model,
                    .backend = c->backend.desc,
                    .backend_values = c->backend.values,
@@ -228,6 +241,7 @@ void tn_engine_close(tn_engine *e)
   free(e->logits);
   free(e->running);
   free(e->eog);
+  free(e->taps);
   free(e->view_store);
   free(e->by_index);
   free(e);

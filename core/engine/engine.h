@@ -96,6 +96,11 @@ tn_status tn_engine_save(tn_engine *e, uint64_t seq, const uint8_t fingerprint[3
 tn_status tn_engine_restore(tn_engine *e, const uint8_t *bytes, size_t n, const uint8_t fingerprint[32],
                             const tn_request *req, uint64_t *seq, tn_err *err);
 
+/* The hidden row behind the final norm of the last token that the sequence ran, [d_model], to be read in a token or finish
+ * event. Only with TN_BUILD_HIDDEN (TN_E_UNSUPPORTED without). */
+bool tn_engine_has_hidden(const tn_engine *e);
+tn_status tn_engine_hidden(const tn_engine *e, const tn_seq *s, float *dst, tn_err *err);
+
 /* An option that its plugin declares settable at run time, between steps. slot: TN_SLOT_*; every instance of that slot
  * and name gets it. */
 tn_status tn_engine_set(tn_engine *e, uint32_t slot, const char *name, const char *key, const tn_value *value,

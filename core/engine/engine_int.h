@@ -60,6 +60,7 @@ struct tn_engine {
   const tn_attn_spec **attn_ptrs;
   tn_groups groups;
   tn_build build;
+  int32_t *taps; /* [build.n_taps] */
   tn_exec *exec;
   tn_kv_store *kv;
   tn_rope *rope;

@@ -19,6 +19,10 @@ json_t *tn_answer_usage_chunk(const tn_job *j);
 /* The answer in one piece. */
 json_t *tn_answer_whole(tn_job *j);
 
+/* A row as a vector of length 1, which row then holds: a list, or base64 of its little-endian f32. */
+json_t *tn_answer_vector(float *row, size_t n, bool base64);
+json_t *tn_answer_embeddings(const tn_job *j);
+
 /* Law of a prompt's token as vLLM tells it: {"id": {"logprob", "rank", "decoded_token"}, ...}. */
 json_t *tn_answer_prompt_entry(const tn_job *j, int32_t id, const float *row, uint32_t n_vocab, uint32_t n_top);
 

@@ -84,6 +84,7 @@ void tn_job_free(tn_job *j)
     json_decref(c->entries);
     json_decref(c->tokens);
     json_decref(c->prompt_entries);
+    json_decref(c->vector);
   }
   free(j->choices);
   tn_prompts_free(j->prompts, j->n_prompts);
@@ -180,6 +181,8 @@ void tn_job_logits(tn_reply *c, int64_t pos, const float *row, uint32_t n_vocab)
   json_array_append_new(c->prompt_entries, tn_answer_prompt_entry(j, p->ids[pos + 1], row, n_vocab, n));
 }
 
+void tn_job_hidden(tn_reply *c, float *row, size_t n) { c->vector = tn_answer_vector(row, n, c->job->gen.base64); }
+
 static void complete(tn_job *j)
 {
   j->delivered = !tn_outbox_left(j->out);
@@ -188,7 +191,7 @@ static void complete(tn_job *j)
     if (j->gen.usage) send_event(j, tn_answer_usage_chunk(j));
     tn_outbox_put(j->out, done, sizeof done - 1);
   } else {
-    json_t *all = tn_answer_whole(j);
+    json_t *all = j->gen.api == TN_API_EMBEDDING ? tn_answer_embeddings(j) : tn_answer_whole(j);
     char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     if (text) tn_outbox_put(j->out, text, strlen(text));
     free(text);

@@ -24,6 +24,7 @@ typedef struct tn_reply {
   tn_stop_text text;
   json_t *entries;        /* [[entry, first byte of its text], ...] logprobs that were not sent yet; NULL: not wanted */
   json_t *tokens;         /* ids that were not sent yet; NULL: not wanted */
+  json_t *vector;         /* the embedding */
   json_t *prompt_entries; /* logprobs of the prompt's tokens; NULL: not wanted */
   uint64_t n_new, n_cached, n_drafted, n_accepted, first_ns, last_ns;
   uint64_t key;
@@ -69,6 +70,9 @@ bool tn_job_take(tn_reply *c, const tn_job_token *t);
 
 /* A row of logits behind position pos of the prompt. */
 void tn_job_logits(tn_reply *c, int64_t pos, const float *row, uint32_t n_vocab);
+
+/* The last hidden row of an embedding's prompt. */
+void tn_job_hidden(tn_reply *c, float *row, size_t n);
 
 /* A choice is over: why is "stop" or "length". The last one completes the answer. */
 void tn_job_close(tn_reply *c, const char *why);

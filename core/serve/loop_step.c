@@ -1,4 +1,5 @@
 /* loop_step: what the engine thread does between and in steps: jobs become sequences, tokens become answers. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "serve/loop_int.h"
@@ -223,6 +224,21 @@ static void observe_end(tn_loop *l, const tn_reply *c, const tn_seq *s)
   tn_metrics_add(m, TN_COUNT_ACCEPTED_TOKENS, s->n_accepted);
 }
 
+/* The row behind an embedding's prompt. */
+static void keep_hidden(tn_loop *l, tn_reply *c, const tn_seq *s)
+{
+  tn_err err = tn_err_init();
+  tn_fault f;
+  size_t n = l->setup->model->shape.d_model;
+  float *row = tn_zalloc(n, sizeof *row);
+  tn_status st = row ? tn_engine_hidden(l->setup->engine, s, row, &err) : tn_fail(&err, TN_E_NOMEM, "no memory");
+  if (st == TN_OK) tn_job_hidden(c, row, n);
+  free(row);
+  if (st == TN_OK && c->vector) return;
+  tn_fault_engine(&f, &err);
+  tn_job_fail(c->job, &f);
+}
+
 static void on_finish(void *ctx, const tn_seq *s, uint32_t why, const char *msg)
 {
   tn_loop *l = ctx;
@@ -235,6 +251,7 @@ static void on_finish(void *ctx, const tn_seq *s, uint32_t why, const char *msg)
     tn_fault_status(&f, 500, "%s", msg && *msg ? msg : "the engine failed");
     tn_job_fail(c->job, &f);
   }
+  if (c->job->gen.api == TN_API_EMBEDDING && why == TN_FINISH_LENGTH) keep_hidden(l, c, s);
   tn_job_close(c, why == TN_FINISH_LENGTH ? "length" : "stop");
 }
 

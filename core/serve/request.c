@@ -8,7 +8,7 @@
 
 #include "serve/request_int.h"
 
-enum { BOTH = TN_API_COMPLETION | TN_API_CHAT };
+enum { BOTH = TN_API_COMPLETION | TN_API_CHAT, ALL = BOTH | TN_API_EMBEDDING };
 
 typedef enum kind { FLAG, FLAG_OFF, WHOLE, WHOLE32, REAL, TAKE, ONLY_FALSE } kind;
 
@@ -24,8 +24,10 @@ typedef struct field {
 #define AT(m) offsetof(tn_gen, m)
 
 static const field fields[] = {
-    {"model", BOTH, TAKE, 0, 0, 0, tn_take_model},
+    {"model", ALL, TAKE, 0, 0, 0, tn_take_model},
     {"prompt", TN_API_COMPLETION, TAKE, 0, 0, 0, tn_take_prompt},
+    {"input", TN_API_EMBEDDING, TAKE, 0, 0, 0, tn_take_prompt},
+    {"encoding_format", TN_API_EMBEDDING, TAKE, 0, 0, 0, tn_take_encoding},
     {"messages", TN_API_CHAT, TAKE, 0, 0, 0, tn_take_messages},
     {"chat_template_kwargs", TN_API_CHAT, TAKE, 0, 0, 0, tn_take_template_args},
     {"max_tokens", BOTH, WHOLE, AT(max_new), -1, 1 << 30, NULL},
@@ -58,11 +60,11 @@ static const field fields[] = {
     {"prompt_logprobs", BOTH, WHOLE32, AT(prompt_top), 0, TN_GEN_MAX_TOP, NULL},
     {"echo", TN_API_COMPLETION, FLAG, AT(echo), 0, 0, NULL},
     {"return_tokens", BOTH, FLAG, AT(return_tokens), 0, 0, NULL},
-    {"priority", BOTH, WHOLE32, AT(priority), -1000000, 1000000, NULL},
-    {"cache_salt", BOTH, TAKE, 0, 0, 0, tn_take_salt},
-    {"cache_prompt", BOTH, FLAG_OFF, AT(no_prompt_cache), 0, 0, NULL},
+    {"priority", ALL, WHOLE32, AT(priority), -1000000, 1000000, NULL},
+    {"cache_salt", ALL, TAKE, 0, 0, 0, tn_take_salt},
+    {"cache_prompt", ALL, FLAG_OFF, AT(no_prompt_cache), 0, 0, NULL},
     {"id_slot", BOTH, WHOLE, AT(slot), -1, 1023, NULL},
-    {"user", BOTH, TAKE, 0, 0, 0, tn_take_user},
+    {"user", ALL, TAKE, 0, 0, 0, tn_take_user},
     {"response_format", BOTH, TAKE, 0, 0, 0, tn_take_format},
     {"store", TN_API_CHAT, ONLY_FALSE, 0, 0, 0, NULL},
     {"tenon", BOTH, TAKE, 0, 0, 0, tn_take_options},
@@ -127,6 +129,7 @@ static bool unknown(const char *name, tn_fault *f)
 static bool check(tn_gen *g, tn_fault *f)
 {
   if (g->api == TN_API_COMPLETION && !g->prompt) return tn_fault_field(f, "prompt", "prompt is missing");
+  if (g->api == TN_API_EMBEDDING && !g->prompt) return tn_fault_field(f, "input", "input is missing");
   if (g->api == TN_API_CHAT && !g->messages) return tn_fault_field(f, "messages", "messages is missing");
   if (g->best_of != 0 && g->best_of != g->n)
     return tn_fault_field(f, "best_of", "best_of = %u is not supported other than as n, which is %u", g->best_of, g->n);
@@ -136,7 +139,7 @@ static bool check(tn_gen *g, tn_fault *f)
   if (g->stream && (g->echo || g->prompt_top >= 0))
     return tn_fault_field(f, g->echo ? "echo" : "prompt_logprobs", "%s is not supported with stream = true",
                           g->echo ? "echo" : "prompt_logprobs");
-  if (!g->max_given) g->max_new = g->api == TN_API_CHAT ? -1 : 16;
+  if (!g->max_given) g->max_new = g->api == TN_API_CHAT ? -1 : g->api == TN_API_COMPLETION ? 16 : 0;
   if (g->sampling.top_k < 0) g->sampling.top_k = 0; /* -1 is another word for off */
   if (g->sampling.repetition == 0)
     return tn_fault_field(f, "repetition_penalty", "repetition_penalty = 0: must be over 0; 1 is off");

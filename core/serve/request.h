@@ -10,7 +10,7 @@
 #include "serve/fault.h"
 #include "serve/stop_text.h"
 
-enum { TN_API_COMPLETION = 1u, TN_API_CHAT = 2u };
+enum { TN_API_COMPLETION = 1u, TN_API_CHAT = 2u, TN_API_EMBEDDING = 4u };
 
 enum {
   TN_GEN_MAX_CHOICES = 64,   /* prompts times n */
@@ -37,6 +37,7 @@ typedef struct tn_gen {
   uint32_t top;        /* alternatives of each token */
   int32_t prompt_top;  /* alternatives of each prompt token; -1: none asked for */
   bool seed_given, max_given, logprobs, echo, stream, usage, ignore_eos, include_stop, show_special, return_tokens;
+  bool base64;                                              /* embeddings as little-endian f32 in base64 */
   bool no_prompt_cache, no_generation_prompt, keep_special; /* keep_special: add_special_tokens = false */
 } tn_gen;
 

@@ -19,6 +19,7 @@ bool tn_take_stop_ids(tn_gen *g, const char *name, const json_t *v, tn_fault *f)
 bool tn_take_bias(tn_gen *g, const char *name, const json_t *v, tn_fault *f);
 bool tn_take_stream_options(tn_gen *g, const char *name, const json_t *v, tn_fault *f);
 bool tn_take_format(tn_gen *g, const char *name, const json_t *v, tn_fault *f);
+bool tn_take_encoding(tn_gen *g, const char *name, const json_t *v, tn_fault *f);
 bool tn_take_logprobs(tn_gen *g, const char *name, const json_t *v, tn_fault *f);
 
 /* "a string", "a number" ... of a JSON value, for messages. */

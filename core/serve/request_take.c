@@ -232,3 +232,11 @@ bool tn_take_logprobs(tn_gen *g, const char *name, const json_t *v, tn_fault *f)
   g->top = (uint32_t)n;
   return true;
 }
+
+bool tn_take_encoding(tn_gen *g, const char *name, const json_t *v, tn_fault *f)
+{
+  const char *word = json_string_value(v);
+  if (word && strcmp(word, "base64") == 0) g->base64 = true;
+  if (g->base64 || (word && strcmp(word, "float") == 0)) return true;
+  return tn_fault_field(f, name, "%s: want float or base64", name);
+}

@@ -8,6 +8,7 @@
 static const tn_route routes[] = {
     {"POST", "/v1/chat/completions", false, false, tn_serve_chat},
     {"POST", "/v1/completions", false, false, tn_serve_completions},
+    {"POST", "/v1/embeddings", false, false, tn_serve_embeddings},
     {"GET", "/v1/models", false, false, tn_serve_models},
     {"GET", "/v1/models/", false, false, tn_serve_model},
     {"POST", "/tokenize", false, false, tn_serve_tokenize},

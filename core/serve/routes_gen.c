@@ -74,3 +74,11 @@ static enum MHD_Result generate(tn_exchange *x, uint32_t api)
 
 enum MHD_Result tn_serve_completions(tn_exchange *x) { return generate(x, TN_API_COMPLETION); }
 enum MHD_Result tn_serve_chat(tn_exchange *x) { return generate(x, TN_API_CHAT); }
+
+enum MHD_Result tn_serve_embeddings(tn_exchange *x)
+{
+  tn_fault f;
+  if (tn_engine_has_hidden(atomic_load(&x->server->setup)->engine)) return generate(x, TN_API_EMBEDDING);
+  tn_fault_status(&f, 501, "embeddings are off: start the server with --embeddings");
+  return tn_reply_fault(x, &f);
+}

@@ -66,6 +66,7 @@ enum MHD_Result tn_reply_fault(tn_exchange *x, const tn_fault *f);
 /* Routes, in routes.c, routes_gen.c and routes_text.c. */
 enum MHD_Result tn_serve_completions(tn_exchange *x);
 enum MHD_Result tn_serve_chat(tn_exchange *x);
+enum MHD_Result tn_serve_embeddings(tn_exchange *x);
 enum MHD_Result tn_serve_models(tn_exchange *x);
 enum MHD_Result tn_serve_model(tn_exchange *x);
 enum MHD_Result tn_serve_health(tn_exchange *x);
