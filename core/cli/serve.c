@@ -154,7 +154,8 @@ int tn_cli_serve(int argc, char **argv)
   if (code < 0) {
     tn_server *s;
     tn_err err = tn_err_init();
-    char *conf_dir = tn_cli_conf_dir(), *page = conf_dir ? tn_asprintf("%s/../serve/index.html", conf_dir) : NULL;
+    char *conf_dir = tn_cli_conf_dir(), *page = NULL; /* its neighbour; conf/ may be a link */
+    if (conf_dir) page = tn_asprintf("%.*s/serve/index.html", (int)(strlen(conf_dir) - strlen("/conf")), conf_dir);
     a.server.page = page;
     if (a.server.api_key && !*a.server.api_key) a.server.api_key = NULL;
     tn_cli_catch_ends();
