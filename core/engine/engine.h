@@ -61,6 +61,8 @@ typedef struct tn_engine_cfg { /* borrowed until close: model, descriptors, valu
   void *log_ctx;
   tn_observe_fn observe;
   void *observe_ctx;
+  tn_trace_fn trace; /* sees the output of every record; NULL: none. For an unfused program (TN_PREP_UNFUSED) */
+  void *trace_ctx;
   tn_progress_fn progress; /* loading weights */
   void *progress_ctx;
 } tn_engine_cfg;

@@ -13,6 +13,20 @@ typedef struct tn_exec tn_exec;
 /* Runs records [first, last) of the program on every rank. */
 tn_status tn_exec_run(tn_exec *x, uint32_t first, uint32_t last, const tn_batch *batch);
 
+/* What one record wrote: columns [col0, col0 + n_cols) of its act's rows, on rank 0. Borrowed until the call returns. */
+typedef struct tn_traced {
+  const tn_op *op;
+  uint32_t index, n_rows; /* record of the program */
+  int64_t cols, col0, n_cols;
+  const float *x;     /* [n_rows][cols] */
+  const int64_t *pos; /* [n_rows] text positions */
+} tn_traced;
+typedef tn_status (*tn_trace_fn)(void *ctx, const tn_traced *t);
+
+/* Runs the whole program record by record, and hands every record's output to fn. TN_E_UNSUPPORTED where ranks have
+ * other records; TN_E_NOMEM; what fn returns. */
+tn_status tn_exec_trace(tn_exec *x, const tn_batch *batch, tn_trace_fn fn, void *ctx);
+
 /* Copies n_out rows of logits [n_out][n_vocab] to host memory and waits for them. */
 tn_status tn_exec_logits(tn_exec *x, uint32_t n_out, float *dst);
 

@@ -19,7 +19,8 @@ static tn_status run(tn_engine *e, tn_err *err)
   tn_batch *b = tn_batch_end(e->batcher);
   tn_status st = tn_tiler_fill(e, e->running, e->n_running, b, err);
   if (st != TN_OK) return st;
-  st = tn_exec_run(e->exec, 0, UINT32_MAX, b);
+  st =
+      e->cfg.trace ? tn_exec_trace(e->exec, b, e->cfg.trace, e->cfg.trace_ctx) : tn_exec_run(e->exec, 0, UINT32_MAX, b);
   if (st == TN_OK && b->n_out > 0) st = tn_exec_logits(e->exec, b->n_out, e->logits);
   if (st != TN_OK) return tn_fail(err, st, "backend/%s: run: %s", e->cfg.backend.desc->name, tn_status_name(st));
   e->step++;

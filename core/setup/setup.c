@@ -129,6 +129,8 @@ static tn_status open_engine(const tn_setup_args *a, tn_setup *s, tn_err *err)
                      .log_ctx = a->log_ctx,
                      .observe = a->observe,
                      .observe_ctx = a->observe_ctx,
+                     .trace = a->trace,
+                     .trace_ctx = a->trace_ctx,
                      .progress = a->progress,
                      .progress_ctx = a->progress_ctx};
   tn_status st = list_attention(s, &c.n_attention, err);

@@ -23,6 +23,8 @@ typedef struct tn_setup_args {  /* borrowed until tn_setup_open returns, events 
   bool no_engine;       /* stop after the composition */
   tn_observe_fn observe;
   void *observe_ctx;
+  tn_trace_fn trace; /* see tn_engine_cfg */
+  void *trace_ctx;
   tn_log_fn log;
   void *log_ctx;
   tn_progress_fn progress; /* 0 .. 1 over reading and loading */
