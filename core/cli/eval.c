@@ -16,6 +16,8 @@ static const subcommand subcommands[] = {
     {"passkey", tn_cli_eval_passkey, "a number in repeated noise"},
     {"multikey", tn_cli_eval_multikey, "one of four numbers in a long text"},
     {"vartrack", tn_cli_eval_vartrack, "a chain of variables in a long text"},
+    {"tasks", tn_cli_eval_tasks, "multiple-choice questions of a JSON-lines file"},
+    {"match", tn_cli_eval_match, "greedy continuations against a reference's"},
 };
 
 static void usage(FILE *out)

@@ -12,6 +12,8 @@ int tn_cli_eval_needle(int argc, char **argv);
 int tn_cli_eval_passkey(int argc, char **argv);
 int tn_cli_eval_multikey(int argc, char **argv);
 int tn_cli_eval_vartrack(int argc, char **argv);
+int tn_cli_eval_tasks(int argc, char **argv);
+int tn_cli_eval_match(int argc, char **argv);
 
 /* ---------------------------------------------------------------- engines */
 
