@@ -15,14 +15,15 @@ static const char style[] =
     "@media "
     "print{:root{--bg:#fff;--fg:#000;--dim:#444;--line:#bbb;--better:#1a7f4b;--worse:#c0392b;--same:#666;--mark:#"
     "2a5db0}"
-    "section,figure{break-inside:avoid}details{display:block}body{font-size:10pt}}\n"
+    "section,figure{break-inside:avoid}details{display:block}body{font-size:9pt;margin:0}td,th{padding:.2em "
+    ".4em}.scroll{overflow:visible}}\n"
     "body{background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;max-width:1120px;margin:2em "
     "auto;padding:0 1em}\n"
     "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}.scroll{overflow-x:auto}\n"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\n"
     "th,td{text-align:right;padding:.25em .6em;border-bottom:1px solid var(--line);white-space:nowrap}\n"
     "th:first-child,td:first-child,th:last-child,td:last-child,.text td,.text th{text-align:left}"
-    ".text td{white-space:normal}\n"
+    "td:last-child,.text td{white-space:normal}td:last-child{min-width:8em}\n"
     "th{color:var(--dim);font-weight:600}.dim,figcaption{color:var(--dim)}.better{color:var(--better)}.worse{color:var("
     "--worse)}\n"
     "figure{margin:1.2em 0}svg{width:100%;height:auto;max-width:800px}svg text{fill:var(--fg);font-size:12px}\n"
@@ -52,6 +53,12 @@ static void chance(tn_text *t, double p)
     cell(t, p, "%.4f");
 }
 
+/* Three digits with a sign, whole numbers above a thousand. */
+static void rounded(double x, char out[32])
+{
+  snprintf(out, 32, fabs(x) >= 1000 && fabs(x) < 1e6 ? "%+.0f" : "%+.3g", x);
+}
+
 static void metric_row(tn_text *t, tn_ab_metric m, const tn_ab_result *x)
 {
   const tn_ab_metric_info *i = tn_ab_metric_of(m);
@@ -62,9 +69,13 @@ static void metric_row(tn_text *t, tn_ab_metric m, const tn_ab_result *x)
   tn_text_addf(t, "<tr><td>%s%s%s</td>", i->title, *i->unit ? ", " : "", i->unit);
   cell(t, x->a * i->scale, "%.5g");
   cell(t, x->b * i->scale, "%.5g");
-  tn_text_addf(t, "<td>%+.3g %s</td>", tn_ab_shown(m, x->s.est), unit);
+  char est[32], lo[32], hi[32];
+  rounded(tn_ab_shown(m, x->s.est), est);
+  rounded(tn_ab_shown(m, x->s.lo), lo);
+  rounded(tn_ab_shown(m, x->s.hi), hi);
+  tn_text_addf(t, "<td>%s %s</td>", est, unit);
   if (isfinite(x->s.lo) && i->kind != TN_AB_COUNTED)
-    tn_text_addf(t, "<td>%+.3g .. %+.3g</td>", tn_ab_shown(m, x->s.lo), tn_ab_shown(m, x->s.hi));
+    tn_text_addf(t, "<td>%s .. %s</td>", lo, hi);
   else
     tn_text_addf(t, "<td>-</td>");
   chance(t, x->s.p);
