@@ -22,8 +22,8 @@ static const char style[] =
     "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}.scroll{overflow-x:auto}\n"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\n"
     "th,td{text-align:right;padding:.25em .6em;border-bottom:1px solid var(--line);white-space:nowrap}\n"
-    "th:first-child,td:first-child,th:last-child,td:last-child,.text td,.text th{text-align:left}"
-    "td:last-child,.text td{white-space:normal}td:last-child{min-width:8em}\n"
+    "th:first-child,td:first-child,th:nth-child(2),td:nth-child(2),.text td,.text th{text-align:left}"
+    "td:nth-child(2),.text td{white-space:normal}td:nth-child(2){min-width:9em}\n"
     "th{color:var(--dim);font-weight:600}.dim,figcaption{color:var(--dim)}.better{color:var(--better)}.worse{color:var("
     "--worse)}\n"
     "figure{margin:1.2em 0}svg{width:100%;height:auto;max-width:800px}svg text{fill:var(--fg);font-size:12px}\n"
@@ -66,7 +66,8 @@ static void metric_row(tn_text *t, tn_ab_metric m, const tn_ab_result *x)
   if (x->verdict == TN_AB_NOT_MEASURED) return;
   if (x->verdict == TN_AB_BETTER) colour = "better";
   if (x->verdict == TN_AB_WORSE) colour = "worse";
-  tn_text_addf(t, "<tr><td>%s%s%s</td>", i->title, *i->unit ? ", " : "", i->unit);
+  tn_text_addf(t, "<tr><td>%s%s%s</td><td class=\"%s\">%s</td>", i->title, *i->unit ? ", " : "", i->unit, colour,
+               tn_ab_verdict(x));
   cell(t, x->a * i->scale, "%.5g");
   cell(t, x->b * i->scale, "%.5g");
   char est[32], lo[32], hi[32];
@@ -81,7 +82,7 @@ static void metric_row(tn_text *t, tn_ab_metric m, const tn_ab_result *x)
   chance(t, x->s.p);
   chance(t, x->p_holm);
   cell(t, fabs(tn_ab_shown(m, x->seen)), "%.2g");
-  tn_text_addf(t, "<td class=\"%s\">%s</td></tr>\n", colour, tn_ab_verdict(x));
+  tn_text_addf(t, "</tr>\n");
 }
 
 static void comparison(tn_text *t, const tn_ab_exp *e, const tn_ab_results *r, uint32_t v)
@@ -91,9 +92,10 @@ static void comparison(tn_text *t, const tn_ab_exp *e, const tn_ab_results *r, u
   tn_ab_escape(t, b->title);
   tn_text_addf(
       t,
-      "</h2>\n<div class=\"scroll\"><table><tr><th>metric</th><th>%s</th><th>%s</th><th>difference</th><th>%.0f %% "
+      "</h2>\n<div "
+      "class=\"scroll\"><table><tr><th>metric</th><th>verdict</th><th>%s</th><th>%s</th><th>difference</th><th>%.0f %% "
       "interval"
-      "</th><th>p</th><th>p (Holm)</th><th>could see</th><th>verdict</th></tr>\n",
+      "</th><th>p</th><th>p (Holm)</th><th>could see</th></tr>\n",
       a->name, b->name, 100 * e->level);
   for (uint32_t m = 0; m < TN_AB_N_METRICS; m++) metric_row(t, (tn_ab_metric)m, &r->at[v][m]);
   tn_text_addf(t, "</table></div>\n");
