@@ -68,9 +68,10 @@ static void *run(void *arg)
   return NULL;
 }
 
-tn_status tn_loop_start(tn_loop *l, tn_setup *s, tn_err *err)
+tn_status tn_loop_start(tn_loop *l, tn_setup *s, tn_slots *slots, tn_err *err)
 {
   l->setup = s;
+  l->slots = slots;
   tn_loop_publish(l);
   pthread_mutex_lock(&l->lock);
   l->state = TN_LOOP_READY;

@@ -10,6 +10,7 @@
 
 #include "serve/job.h"
 #include "serve/metrics.h"
+#include "serve/slots.h"
 #include "setup/setup.h"
 
 typedef struct tn_loop tn_loop;
@@ -36,8 +37,8 @@ tn_status tn_loop_new(const tn_loop_cfg *cfg, tn_loop **out, tn_err *err);
 /* For the setup's events. */
 tn_events tn_loop_events(tn_loop *l);
 
-/* The setup, borrowed until free, is open: begins to serve. */
-tn_status tn_loop_start(tn_loop *l, tn_setup *s, tn_err *err);
+/* The setup and the slots, borrowed until free, are open: begins to serve. */
+tn_status tn_loop_start(tn_loop *l, tn_setup *s, tn_slots *slots, tn_err *err);
 
 /* Takes the job over (it is freed by the loop, also when it is refused). false: refused with *f (429: the queue is full,
  * 503: not ready). */

@@ -9,6 +9,7 @@
 struct tn_loop {
   tn_loop_cfg cfg;
   tn_setup *setup;
+  tn_slots *slots;
   pthread_t thread;
   bool threaded;
   pthread_mutex_t lock; /* what follows */

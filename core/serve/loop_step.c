@@ -6,6 +6,37 @@
 
 static double s_of(uint64_t ns) { return (double)ns / 1e9; }
 
+/* Goes on from what the request's slot holds, when that is how its prompt begins. */
+static bool submit_on_slot(tn_loop *l, tn_reply *c, const tn_request *r)
+{
+  const tn_job *j = c->job;
+  uint8_t *bytes;
+  size_t n;
+  if (j->gen.slot < 0 || c->index > 0 || r->score) return false;
+  size_t known = tn_slots_match(l->slots, j->gen.slot, j->gen.salt, r->prompt, (size_t)r->n_prompt, &bytes, &n);
+  if (known == 0) return false;
+  tn_request rest = *r;
+  rest.prompt += known;
+  rest.n_prompt -= (int64_t)known;
+  tn_err err = tn_err_init();
+  tn_status st = tn_engine_restore(l->setup->engine, bytes, n, tn_composition_fingerprint(l->setup->composition), &rest,
+                                   &c->seq, &err);
+  free(bytes);
+  c->submitted = st == TN_OK;
+  return c->submitted; /* what cannot be restored is run from the beginning */
+}
+
+static void keep_slot(tn_loop *l, const tn_reply *c, const tn_seq *s)
+{
+  const tn_job *j = c->job;
+  uint8_t *bytes;
+  size_t n;
+  if (j->gen.slot < 0 || c->index > 0 || s->n_done < 1 || s->n_done > s->n_tok) return;
+  tn_status st =
+      tn_engine_save(l->setup->engine, s->id, tn_composition_fingerprint(l->setup->composition), &bytes, &n, NULL);
+  if (st == TN_OK) tn_slots_put(l->slots, j->gen.slot, j->gen.salt, s->tokens, (size_t)s->n_done, bytes, n);
+}
+
 static bool submit(tn_loop *l, tn_reply *c)
 {
   tn_job *j = c->job;
@@ -24,6 +55,7 @@ static bool submit(tn_loop *l, tn_reply *c)
                   .user = c};
   tn_err err = tn_err_init();
   tn_fault f;
+  if (submit_on_slot(l, c, &r)) return true;
   tn_status st = tn_engine_submit(l->setup->engine, &r, &c->seq, &err);
   if (st == TN_OK) {
     c->submitted = true;
@@ -247,6 +279,7 @@ static void on_finish(void *ctx, const tn_seq *s, uint32_t why, const char *msg)
   c->n_drafted = s->n_drafted;
   c->n_accepted = s->n_accepted;
   observe_end(l, c, s);
+  if (why != TN_FINISH_ERROR) keep_slot(l, c, s);
   if (why == TN_FINISH_ERROR) {
     tn_fault_status(&f, 500, "%s", msg && *msg ? msg : "the engine failed");
     tn_job_fail(c->job, &f);

@@ -12,6 +12,14 @@ static bool from_text(const tn_tokenizer *t, const char *text, size_t n, uint32_
   return tn_fault_field(f, "prompt", "prompt is empty");
 }
 
+/* Control tokens are parsed in what the template wrote alone. */
+static bool from_chat(const tn_tokenizer *t, const tn_chat_text *chat, tn_prompt *p, tn_fault *f)
+{
+  tn_err err = tn_err_init();
+  if (tn_chat_tokens(t, chat, &p->ids, &p->n, &err) != TN_OK) return tn_fault_engine(f, &err);
+  return p->n > 0 ? true : tn_fault_field(f, "messages", "the template makes nothing of these messages");
+}
+
 static bool from_ids(const tn_tokenizer *t, const json_t *v, tn_prompt *p, tn_fault *f)
 {
   p->n = json_array_size(v);
@@ -27,11 +35,11 @@ static bool from_ids(const tn_tokenizer *t, const json_t *v, tn_prompt *p, tn_fa
   return true;
 }
 
-bool tn_prompts_make(const tn_gen *g, const tn_tokenizer *t, const char *chat_text, tn_prompt **out, uint32_t *n,
+bool tn_prompts_make(const tn_gen *g, const tn_tokenizer *t, const tn_chat_text *chat, tn_prompt **out, uint32_t *n,
                      tn_fault *f)
 {
   const json_t *v = g->prompt;
-  bool many = !chat_text && json_is_array(v) && !json_is_integer(json_array_get(v, 0));
+  bool many = !chat && json_is_array(v) && !json_is_integer(json_array_get(v, 0));
   *n = many ? (uint32_t)json_array_size(v) : 1;
   *out = NULL;
   if (*n * g->n > TN_GEN_MAX_CHOICES)
@@ -41,8 +49,8 @@ bool tn_prompts_make(const tn_gen *g, const tn_tokenizer *t, const char *chat_te
   if (!*out) return tn_fault_status(f, 503, "no memory for the request");
   uint32_t flags = TN_TOKENIZE_PARSE_SPECIAL | (g->keep_special ? 0u : TN_TOKENIZE_ADD_SPECIAL);
   bool ok = true;
-  if (chat_text) ok = from_text(t, chat_text, strlen(chat_text), TN_TOKENIZE_PARSE_SPECIAL, &(*out)[0], f);
-  for (uint32_t i = 0; !chat_text && ok && i < *n; i++) {
+  if (chat) ok = from_chat(t, chat, &(*out)[0], f);
+  for (uint32_t i = 0; !chat && ok && i < *n; i++) {
     const json_t *one = many ? json_array_get(v, i) : v;
     ok = json_is_string(one) ? from_text(t, json_string_value(one), json_string_length(one), flags, &(*out)[i], f)
                              : from_ids(t, one, &(*out)[i], f);

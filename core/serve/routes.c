@@ -17,6 +17,7 @@ static const tn_route routes[] = {
     {"GET", "/health", true, true, tn_serve_health},
     {"GET", "/metrics", false, true, tn_serve_metrics},
     {"GET", "/v1/plan", false, false, tn_serve_plan},
+    {"POST", "/slots/", false, false, tn_serve_slot},
     {"GET", "/slots", false, false, tn_serve_slots},
     {"GET", "/version", true, true, tn_serve_version},
     {"GET", "/", true, true, tn_serve_page},

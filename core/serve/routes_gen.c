@@ -26,13 +26,13 @@ static bool check_bias(const tn_setup *setup, const tn_gen *g, tn_fault *f)
 }
 
 /* Takes over gen. */
-static bool make_job(tn_exchange *x, tn_gen *gen, const char *chat_text, tn_job **out, tn_fault *f)
+static bool make_job(tn_exchange *x, tn_gen *gen, const tn_chat_text *chat, tn_job **out, tn_fault *f)
 {
   tn_server *s = x->server;
   tn_setup *setup = atomic_load(&s->setup);
   tn_prompt *prompts;
   uint32_t n;
-  if (!tn_prompts_make(gen, setup->tokenizer, chat_text, &prompts, &n, f)) {
+  if (!tn_prompts_make(gen, setup->tokenizer, chat, &prompts, &n, f)) {
     tn_gen_free(gen);
     return false;
   }
@@ -52,20 +52,21 @@ static enum MHD_Result generate(tn_exchange *x, uint32_t api)
   tn_gen gen;
   tn_fault f;
   tn_job *job = NULL;
-  char *text = NULL;
+  tn_chat_text text = {0};
   tn_setup *setup = atomic_load(&x->server->setup);
   bool ok = tn_gen_parse(api, x->body, x->n, &gen, &f);
   if (!ok) return tn_reply_fault(x, &f);
   ok = check_model(x->server, &gen, &f) && check_bias(setup, &gen, &f);
-  if (ok && api == TN_API_CHAT) ok = (text = tn_chat_text(x->server, &gen, &f)) != NULL;
+  if (ok && api == TN_API_CHAT) ok = tn_chat_make(x->server, &gen, &text, &f);
   if (!ok) {
     tn_gen_free(&gen);
     return tn_reply_fault(x, &f);
   }
   x->out = tn_outbox_new();
-  ok = x->out ? make_job(x, &gen, text, &job, &f) : tn_fault_status(&f, 503, "no memory for the request");
+  ok = x->out ? make_job(x, &gen, api == TN_API_CHAT ? &text : NULL, &job, &f)
+              : tn_fault_status(&f, 503, "no memory for the request");
   if (!x->out) tn_gen_free(&gen);
-  free(text);
+  tn_chat_text_clear(&text);
   if (ok && tn_loop_submit(x->server->loop, job, &f)) return MHD_YES;
   tn_outbox_drop(x->out);
   x->out = NULL;

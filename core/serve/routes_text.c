@@ -112,28 +112,12 @@ enum MHD_Result tn_serve_apply_template(tn_exchange *x)
 {
   tn_gen gen;
   tn_fault f;
-  char *text = NULL;
+  tn_chat_text text;
   if (!tn_gen_parse(TN_API_CHAT, x->body, x->n, &gen, &f)) return tn_reply_fault(x, &f);
-  text = tn_chat_text(x->server, &gen, &f);
+  bool ok = tn_chat_make(x->server, &gen, &text, &f);
   tn_gen_free(&gen);
-  if (!text) return tn_reply_fault(x, &f);
-  json_t *prompt = tn_answer_text(text, strlen(text));
-  free(text);
+  if (!ok) return tn_reply_fault(x, &f);
+  json_t *prompt = tn_answer_text(text.p, text.n);
+  tn_chat_text_clear(&text);
   return tn_reply_json(x, 200, json_pack("{s:o}", "prompt", prompt));
-}
-
-static json_t *slot_json(const tn_loop_figures *g)
-{
-  return json_pack("{s:i, s:i, s:i}", "running", (int)g->n_running, "waiting", (int)g->n_waiting, "max_seqs",
-                   (int)g->engine.max_seqs);
-}
-
-enum MHD_Result tn_serve_slots(tn_exchange *x)
-{
-  tn_loop_figures *g = tn_zalloc(1, sizeof *g);
-  if (!g) return MHD_NO;
-  tn_loop_read_figures(x->server->loop, g);
-  json_t *o = slot_json(g);
-  free(g);
-  return tn_reply_json(x, 200, o);
 }

@@ -77,7 +77,10 @@ tn_status tn_server_ready(tn_server *s, tn_setup *setup, tn_err *err)
   tn_composition_short(setup->composition, print);
   snprintf(s->fingerprint, sizeof s->fingerprint, "tenon-%s", print);
   if (!s->plan || !s->name) return tn_fail(err, TN_E_NOMEM, "no memory for the server");
-  tn_status st = tn_loop_start(s->loop, setup, err);
+  tn_status st = tn_chat_ready(s, setup, err);
+  s->slots = tn_slots_new(setup->opts.max_seqs, s->cfg.slot_dir);
+  if (st == TN_OK && !s->slots) st = tn_fail(err, TN_E_NOMEM, "no memory for the slots");
+  if (st == TN_OK) st = tn_loop_start(s->loop, setup, s->slots, err);
   if (st == TN_OK) atomic_store(&s->setup, setup);
   return st;
 }
@@ -96,8 +99,10 @@ void tn_server_close(tn_server *s, uint32_t drain_s, bool (*stop_now)(void))
   if (s->loop) tn_loop_drain(s->loop, drain_s * 1000u, stop_now);
   if (s->daemon) MHD_stop_daemon(s->daemon);
   tn_loop_free(s->loop);
+  tn_slots_free(s->slots);
   tn_metrics_free(s->metrics);
   pthread_mutex_destroy(&s->lock);
+  tn_chat_free(s);
   free(s->page);
   free(s->name);
   free(s->plan);

@@ -27,6 +27,7 @@ serve_rig *serve_listen(const tn_server_cfg *cfg)
   tn_err err = tn_err_init();
   c.host = "127.0.0.1";
   c.port = 0;
+  if (!c.chat_template) c.chat_template = "chatml";
   if (!c.max_body) c.max_body = 1 << 20;
   if (!c.max_connections) c.max_connections = 64;
   if (!c.max_queue) c.max_queue = 64;
@@ -49,7 +50,8 @@ void serve_load(serve_rig *r, const char *model, const char *const *sets)
                      .model = model,
                      .conf_dir = TN_SOURCE_DIR "/conf",
                      .loader = r->loader,
-                     .events = tn_server_events(r->server)};
+                     .events = tn_server_events(r->server),
+                     .build_flags = TN_BUILD_HIDDEN};
   cr_assert(tn_setup_open(&a, &r->setup, &err) == TN_OK, "%s", err.msg);
   cr_assert(tn_server_ready(r->server, &r->setup, &err) == TN_OK, "%s", err.msg);
   r->loaded = true;

@@ -10,7 +10,8 @@
 
 typedef struct serve_rig serve_rig;
 
-/* cfg: what differs from the usual limits, or NULL; port, host are set here. sets: NULL-terminated, may be NULL. The
+/* cfg: what differs from the usual limits, or NULL; port, host are set here; chats are ChatML's unless it says
+ * otherwise, and embeddings are on. sets: NULL-terminated, may be NULL. The
  * test is skipped when the plugins are not built. */
 serve_rig *serve_open(const char *model, const char *const *sets, const tn_server_cfg *cfg);
 

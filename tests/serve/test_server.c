@@ -246,7 +246,7 @@ Test(server, wild_bytes_are_valid_text)
 {
   serve_rig *r = serve_open(rig_tiny("gemma3"), NULL, NULL);
   for (int i = 0; i < 3; i++) {
-    json_t *body = completion("x", 120, 5);
+    json_t *body = completion("x", 40, 5);
     json_object_set_new(body, "seed", json_integer(i));
     json_object_set_new(body, "stream", json_boolean(i == 1));
     char *ask = json_dumps(body, 0);
@@ -285,5 +285,77 @@ Test(server, who_leaves_is_forgotten)
   cr_assert(eq(str, (char *)str_at(after, "choices", 0, "text"), (char *)str_at(before, "choices", 0, "text")));
   json_decref(before), json_decref(after);
   free(head), free(whole);
+  serve_close(r);
+}
+
+/* What the template raises is the client's answer; control tokens that a conversation spells stay text. */
+Test(server, a_template_has_the_last_word)
+{
+  char path[] = "/tmp/tenon-template-XXXXXX";
+  static const char source[] =
+      "{% for m in messages %}{% if loop.index0 > 0 and m.role == messages[loop.index0 - 1].role %}"
+      "{{ raise_exception('roles must alternate') }}{% endif %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
+  int fd = mkstemp(path);
+  cr_assert(fd >= 0 && write(fd, source, sizeof source - 1) == sizeof source - 1);
+  close(fd);
+  serve_rig *r = serve_open(rig_tiny("llama"), NULL, &(tn_server_cfg){.chat_template = path});
+  int status;
+  json_t *a = serve_post(r, &status, CHAT,
+                         json_pack("{s:[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}]}", "messages", "role", "user", "content",
+                                   "a", "role", "user", "content", "b", "role", "user", "content", "c"));
+  cr_assert(eq(int, status, 400));
+  cr_assert(strstr(json_string_value(json_object_get(json_object_get(a, "error"), "message")),
+                   "roles must alternate") != NULL);
+  json_decref(a);
+  a = serve_post(r, NULL, "/apply-template", chat("hi", 1));
+  cr_assert(eq(str, (char *)json_string_value(json_object_get(a, "prompt")), "<|user|>hi"));
+  json_decref(a);
+  serve_close(r);
+  unlink(path);
+}
+
+/* The prompt of /v1/embeddings as a vector of length 1; alike for a list, base64, and beside other work. */
+Test(server, embeddings)
+{
+  serve_rig *r = serve_open(rig_tiny("llama"), NULL, NULL);
+  json_t *a = serve_post(r, NULL, "/v1/embeddings", json_pack("{s:[s, s]}", "input", "a cat", "a dog"));
+  json_t *data = json_object_get(a, "data"), *v = json_object_get(json_array_get(data, 0), "embedding"),
+         *w = json_object_get(json_array_get(data, 1), "embedding");
+  double sum = 0;
+  size_t i;
+  json_t *x;
+  cr_assert(eq(sz, json_array_size(data), 2));
+  cr_assert(eq(sz, json_array_size(v), 128));
+  json_array_foreach(v, i, x) sum += json_real_value(x) * json_real_value(x);
+  cr_assert(epsilon_eq(dbl, sum, 1, 1e-5));
+  cr_assert(eq(int, json_equal(v, w), 0));
+  json_t *b = serve_post(r, NULL, "/v1/embeddings", json_pack("{s:s}", "input", "a dog"));
+  cr_assert(json_equal(w, json_object_get(json_array_get(json_object_get(b, "data"), 0), "embedding")) == 1);
+  json_t *c =
+      serve_post(r, NULL, "/v1/embeddings", json_pack("{s:s, s:s}", "input", "a dog", "encoding_format", "base64"));
+  const char *text = json_string_value(json_object_get(json_array_get(json_object_get(c, "data"), 0), "embedding"));
+  cr_assert(text && strlen(text) == (128 * 4 + 2) / 3 * 4);
+  json_decref(a), json_decref(b), json_decref(c);
+  serve_close(r);
+}
+
+/* echo with logprobs and no new token scores a text: the law of each token is the engine's. */
+Test(server, prompt_logprobs)
+{
+  serve_rig *r = serve_open(rig_tiny("llama"), NULL, NULL);
+  json_t *a = serve_post(
+      r, NULL, COMPLETIONS,
+      json_pack("{s:s, s:i, s:i, s:b}", "prompt", "the river", "max_tokens", 0, "prompt_logprobs", 2, "echo", 1));
+  json_t *c = json_array_get(json_object_get(a, "choices"), 0), *p = json_object_get(c, "prompt_logprobs");
+  size_t n = (size_t)json_integer_value(json_object_get(json_object_get(a, "usage"), "prompt_tokens"));
+  cr_assert(strstr(str_at(a, "choices", 0, "text"), "the river") != NULL);
+  cr_assert(eq(sz, json_array_size(p), n));
+  cr_assert(eq(int, json_typeof(json_array_get(p, 0)), JSON_NULL));
+  for (size_t i = 1; i < n; i++) {
+    const char *id;
+    json_t *law;
+    json_object_foreach(json_array_get(p, i), id, law) cr_assert(json_real_value(json_object_get(law, "logprob")) < 0);
+  }
+  json_decref(a);
   serve_close(r);
 }
