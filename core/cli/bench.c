@@ -3,13 +3,15 @@
 #include <string.h>
 
 #include "cli/bench_out.h"
+#include "cli/bench_sweep.h"
+#include "measure/rss.h"
 
 enum { MAX_LIST = 32, MAX_REPS = 1000, MAX_DEPTH = 1 << 24 };
 
 static const tn_cli_option options[] = {
     {"model", 'm', "FILE", "model, a GGUF file; over [model] path"},
-    {"conf", 0, "FILE", "composition, an INI file; may be given several times"},
-    {"set", 0, "S.K=V", "one option, as in --set compose.kv=NAME or --set engine.max_rows=256"},
+    {"conf", 0, "FILE", "composition, an INI file; a.ini,b.ini: one after the other; may be given several times"},
+    {"set", 0, "S.K=V", "one option, as in --set engine.max_rows=256; A,B: one after the other"},
     {"n-prompt", 'p', "N,...", "prompts of so many tokens; 0: none (default 512)"},
     {"n-gen", 'n', "N,...", "so many tokens generated; 0: none (default 128)"},
     {"pg", 0, "P,G", "a prompt of P tokens and G generated behind it; may be given several times (also -pg)"},
@@ -51,6 +53,7 @@ static const tn_cli_usage usage = {
         "  tenon bench -m M.gguf\n"
         "  tenon bench -m M.gguf -p 0 -n 64 -d 0,4096 -t 1,2\n"
         "  tenon bench -m M.gguf -p 0 -n 64 -d 64 -b 1,8,32 -o json\n"
+        "  tenon bench -m M.gguf --set compose.kv=,NAME --set engine.max_rows=128,512\n"
         "  tenon bench -m M.gguf --ops -d 512,4096",
     .options = options,
     .n_options = TN_ARRAY_LEN(options),
@@ -246,13 +249,15 @@ static int run_ops(run *r)
   return st == TN_OK ? TN_EXIT_OK : tn_cli_fail(&r->a->cli, &err);
 }
 
-/* One engine: its threads and sequences are fixed when it opens. */
-static int run_engine(bench_args *a, int64_t threads, int64_t seqs)
+/* One engine: its composition, threads and sequences are fixed when it opens. */
+static int run_engine(bench_args *a, uint32_t variant, int64_t threads, int64_t seqs)
 {
-  tn_engine_args e = a->engine;
+  tn_engine_args e;
+  char name[128];
   tn_err err = tn_err_init();
   tn_setup s;
-  e.n_owned = 0;
+  if (!tn_bench_sweep_at(&a->engine, variant, &e, name)) return TN_EXIT_FAIL;
+  a->out.variant = *name ? name : NULL;
   run r = {.a = a, .out = &a->out, .bench = tn_bench_new(), .s = &s};
   bool ok = r.bench && (threads == 0 || set_engine(&e, "-t", "threads", threads)) &&
             set_engine(&e, "-b", "max_seqs", seqs) && set_engine(&e, "the tests' context,", "ctx", context_of(a));
@@ -265,6 +270,7 @@ static int run_engine(bench_args *a, int64_t threads, int64_t seqs)
     if (st != TN_OK) {
       code = tn_cli_fail(&a->cli, &err);
     } else {
+      tn_rss_reset();
       tn_bench_out_bounds(&a->out, &s, &r.bounds);
       code = a->ops ? run_ops(&r) : run_tests(&r, (uint32_t)seqs);
     }
@@ -286,9 +292,11 @@ int tn_cli_bench(int argc, char **argv)
   if (code < 0) {
     code = TN_EXIT_OK;
     tn_cli_catch_interrupt();
-    for (uint32_t t = 0; code == TN_EXIT_OK && t < a->threads.n; t++)
-      for (uint32_t b = 0; code == TN_EXIT_OK && b < a->batches.n; b++)
-        code = run_engine(a, a->threads.at[t], a->batches.at[b]);
+    for (uint32_t v = 0; code == TN_EXIT_OK && v < tn_bench_sweep_n(&a->engine); v++)
+      for (uint32_t t = 0; code == TN_EXIT_OK && t < a->threads.n; t++)
+        for (uint32_t b = 0; code == TN_EXIT_OK && b < a->batches.n; b++)
+          code = run_engine(a, v, a->threads.at[t], a->batches.at[b]);
+    a->out.variant = NULL;
     code = tn_bench_out_end(&a->out, code);
   }
   tn_engine_args_release(&a->engine);

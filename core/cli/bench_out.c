@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "measure/rss.h"
+
 /* ---------------------------------------------------------------- programs' formats */
 
 static void csv_text(const char *s)
@@ -87,7 +89,17 @@ static void set_cost(json_t *j, const tn_bounds *b, const tn_cost *c, double sec
   json_object_set_new(j, "share_bound", share(tn_cost_bound(c, b), seconds));
 }
 
-static json_t *test_record(const tn_setup *s, const tn_bounds *b, const tn_bench_test *t, const tn_bench_result *r)
+/* What it takes in memory, and which of several compositions it is. */
+static void set_memory(json_t *j, const tn_bench_out *o, const tn_setup *s, const tn_bench_result *r)
+{
+  json_object_set_new(j, "weights_bytes", json_integer((json_int_t)tn_engine_stat(s->engine).weights_bytes));
+  json_object_set_new(j, "kv_bytes_peak", json_integer((json_int_t)r->kv_peak));
+  json_object_set_new(j, "rss_bytes_peak", json_integer((json_int_t)tn_rss_peak()));
+  if (o->variant) json_object_set_new(j, "variant", json_string(o->variant));
+}
+
+static json_t *test_record(const tn_bench_out *o, const tn_setup *s, const tn_bounds *b, const tn_bench_test *t,
+                           const tn_bench_result *r)
 {
   char now[32];
   time_t at = time(NULL);
@@ -105,6 +117,7 @@ static json_t *test_record(const tn_setup *s, const tn_bounds *b, const tn_bench
   if (j && figures) {
     json_object_update(j, figures);
     set_cost(j, b, &r->cost, r->avg_ns / 1e9);
+    set_memory(j, o, s, r);
     json_object_set(j, "samples_ns", ns);
     json_object_set(j, "samples_ts", ts);
   } else {
@@ -195,7 +208,7 @@ static const char *word(const json_t *facts, const char *key) { return json_stri
 static int test_line(tn_bench_out *o, const json_t *f, const tn_bounds *b, const tn_bench_test *t,
                      const tn_bench_result *r)
 {
-  column c[16];
+  column c[20];
   int n = 0;
   char name[64];
   double size = (double)json_integer_value(json_object_get(f, "model_size"));
@@ -209,13 +222,19 @@ static int test_line(tn_bench_out *o, const json_t *f, const tn_bounds *b, const
   add(c, &n, "backend", -10, "%s", word(f, "backends"));
   if (gpu) add(c, &n, "ngl", 3, "%d", gpu);
   add(c, &n, "threads", 7, "%d", (int)json_integer_value(json_object_get(f, "n_threads")));
-  if (strcmp(word(f, "weights"), "as in the file") != 0) add(c, &n, "weights", -10, "%s", word(f, "weights"));
-  if (strcmp(word(f, "type_k"), "f16") != 0) add(c, &n, "type_k", -8, "%s", word(f, "type_k"));
+  if (!o->variant && strcmp(word(f, "weights"), "as in the file") != 0)
+    add(c, &n, "weights", -10, "%s", word(f, "weights"));
+  if (!o->variant && strcmp(word(f, "type_k"), "f16") != 0) add(c, &n, "type_k", -8, "%s", word(f, "type_k"));
   if (o->seqs) add(c, &n, "seqs", 4, "%u", t->n_seqs);
   add(c, &n, "test", 15, "%s", name);
   add(c, &n, "t/s", 20, "%.2f ± %.2f", r->avg_ts, r->sd_ts);
   add_percent(c, &n, "read %", r->cost.bytes / r->avg_ns * 1e9, b->read);
   add_percent(c, &n, "int %", r->cost.int_ops / r->avg_ns * 1e9, b->int_ops);
+  if (!o->variant) return put_line(o, c, n);
+  add(c, &n, "KV MiB", 9, "%.2f", (double)r->kv_peak / 1048576);
+  add(c, &n, "RSS MiB", 9, "%.1f", (double)tn_rss_peak() / 1048576);
+  add(c, &n, "composition", 16, "%s", word(f, "fingerprint"));
+  add(c, &n, "variant", -24, "%s", o->variant);
   return put_line(o, c, n);
 }
 
@@ -251,7 +270,7 @@ void tn_bench_out_bounds(tn_bench_out *o, const tn_setup *s, const tn_bounds *b)
 int tn_bench_out_test(tn_bench_out *o, const tn_setup *s, const tn_bounds *b, const tn_bench_test *t,
                       const tn_bench_result *r)
 {
-  if (o->format != TN_BENCH_MD) return put_record(o, test_record(s, b, t, r));
+  if (o->format != TN_BENCH_MD) return put_record(o, test_record(o, s, b, t, r));
   json_t *facts = tn_bench_facts(s);
   if (!facts) return put_record(o, NULL);
   int code = test_line(o, facts, b, t, r);

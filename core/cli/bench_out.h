@@ -10,9 +10,10 @@ enum { TN_BENCH_MD = 0, TN_BENCH_CSV, TN_BENCH_JSON, TN_BENCH_JSONL };
 
 typedef struct tn_bench_out { /* zeroed, then the first two set */
   uint32_t format;
-  bool seqs;        /* the table has a column of sequences */
-  uint32_t n;       /* results so far */
-  char notes[2048]; /* lines below the table */
+  bool seqs;           /* the table has a column of sequences */
+  uint32_t n;          /* results so far */
+  const char *variant; /* what this composition is among several, for a column of its own; NULL: there is one */
+  char notes[2048];    /* lines below the table */
 } tn_bench_out;
 
 /* What the machine does at most, for the lines below the table. */

@@ -1,4 +1,4 @@
-/* tenon plugins: lists, describes, checks and begins plugins. Each subcommand is plugins_<name>.c. */
+/* tenon plugins: lists, describes, checks, pairs and begins plugins. Each subcommand is plugins_<name>.c. */
 #include "cli/plugins.h"
 
 #include <string.h>
@@ -13,6 +13,7 @@ static const subcommand subcommands[] = {
     {"list", tn_cli_plugins_list, "the plugins on the search path"},
     {"info", tn_cli_plugins_info, "what one plugin is: options, tokens, counters, file"},
     {"check", tn_cli_plugins_check, "test a plugin file against the contract"},
+    {"matrix", tn_cli_plugins_matrix, "which plugins work together, found out by running every pair"},
     {"new", tn_cli_plugins_new, "write the beginning of a plugin of one's own"},
 };
 

@@ -8,6 +8,7 @@
 int tn_cli_plugins_list(int argc, char **argv);
 int tn_cli_plugins_info(int argc, char **argv);
 int tn_cli_plugins_check(int argc, char **argv);
+int tn_cli_plugins_matrix(int argc, char **argv);
 int tn_cli_plugins_new(int argc, char **argv);
 
 /* Descriptor, parameters, tokens and counters of a plugin, for people. */

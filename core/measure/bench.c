@@ -13,6 +13,8 @@
 struct tn_bench {
   uint64_t logits_at, sampling_ns; /* when a row's logits were there; time from there to its token, this step */
   uint32_t n_logits;               /* rows with logits in this step */
+  const tn_engine *e;
+  uint64_t kv_peak; /* bytes of the cache in use, the most at any row's logits */
   char failed[256];
 };
 
@@ -41,6 +43,8 @@ static void on_logits(void *ctx, uint64_t seq, void *user, int64_t pos, const fl
   tn_bench *b = ctx;
   b->n_logits++;
   b->logits_at = tn_now_ns();
+  uint64_t used = tn_kv_bytes_used(b->e->kv); /* before the sequence can end; counts as sampling */
+  if (used > b->kv_peak) b->kv_peak = used;
 }
 
 static void on_token(void *ctx, const tn_token_event *e)
@@ -203,6 +207,7 @@ static tn_status summarize(const course *c, tn_bench_result *out, tn_err *err)
   free(x);
   out->steps = c->steps;
   out->cost = c->cost;
+  out->kv_peak = c->b->kv_peak;
   return TN_OK;
 }
 
@@ -242,6 +247,8 @@ tn_status tn_bench_run(tn_bench *b, tn_engine *e, const tn_bench_test *t, tn_ben
   course c = {.b = b, .e = e, .t = *t};
   *out = (tn_bench_result){0};
   b->failed[0] = '\0';
+  b->e = e;
+  b->kv_peak = 0;
   tn_status st = check(e, t, err);
   if (st == TN_OK) st = make_tokens(&c, err);
   if (st == TN_OK && t->n_depth > 0) st = save_depth(&c, err);

@@ -25,6 +25,7 @@ typedef struct tn_bench_result {
   tn_cost cost;         /* of one repetition */
   double avg_ns, sd_ns; /* mean and standard deviation (n - 1) */
   double avg_ts, sd_ts; /* tokens a second, all sequences together */
+  uint64_t kv_peak;     /* bytes of the cache in use, the most at any time that logits came */
 } tn_bench_result;
 
 typedef struct tn_bench tn_bench;
