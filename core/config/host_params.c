@@ -42,6 +42,10 @@ static const tn_param engine[TN_ENGINE_N] = {
     [TN_ENGINE_MAX_ROWS] = INT(I64, "max_rows", "tokens", "512", 1, 65536, 0, "tokens of all sequences in one step"),
     [TN_ENGINE_KV_BUDGET] = INT(BYTES, "kv_budget", "bytes", "0", 0, (int64_t)1 << 46, 0,
                                 "memory for cached keys and values; 0: enough for max_seqs sequences of ctx tokens"),
+    [TN_ENGINE_PREFIX_CACHE] =
+        BOOL("prefix_cache", "true", 0, "keep cached entries of finished requests for those that begin alike"),
+    [TN_ENGINE_MAX_QUEUED] =
+        INT(I64, "max_queued", "requests", "0", 0, 1 << 20, 0, "requests that may wait; 0: no limit"),
     [TN_ENGINE_IN_FLIGHT] = INT(I64, "in_flight", "steps", "1", 1, 16, 0, "steps that may run at once"),
     [TN_ENGINE_UNFUSED] =
         BOOL("unfused", "false", 0, "run every record of the program by itself: slower, the same bits"),
@@ -51,9 +55,9 @@ static const tn_param engine[TN_ENGINE_N] = {
 
 static const tn_param model[TN_MODEL_N] = {[TN_MODEL_PATH] = PATH("path", 0, "the model, a GGUF file")};
 
-static const tn_param *const engine_list[] = {&engine[0],  &engine[1],  &engine[2],  &engine[3],  &engine[4],
-                                              &engine[5],  &engine[6],  &engine[7],  &engine[8],  &engine[9],
-                                              &engine[10], &engine[11], &engine[12], &engine[13], NULL};
+static const tn_param *const engine_list[] = {
+    &engine[0], &engine[1],  &engine[2],  &engine[3],  &engine[4],  &engine[5],  &engine[6],  &engine[7], &engine[8],
+    &engine[9], &engine[10], &engine[11], &engine[12], &engine[13], &engine[14], &engine[15], NULL};
 static_assert(TN_ARRAY_LEN(engine_list) == TN_ENGINE_N + 1, "every option of [engine] is listed");
 
 static const tn_param *const model_list[] = {&model[0], NULL};
@@ -84,6 +88,8 @@ tn_engine_opts tn_engine_opts_of(const tn_value *v)
       .max_seqs = (uint32_t)v[TN_ENGINE_MAX_SEQS].v.i,
       .max_rows = (uint32_t)v[TN_ENGINE_MAX_ROWS].v.i,
       .kv_budget_bytes = (uint64_t)v[TN_ENGINE_KV_BUDGET].v.i,
+      .prefix_cache = v[TN_ENGINE_PREFIX_CACHE].v.i != 0,
+      .max_queued = (uint32_t)v[TN_ENGINE_MAX_QUEUED].v.i,
       .in_flight = (uint32_t)v[TN_ENGINE_IN_FLIGHT].v.i,
       .unfused = v[TN_ENGINE_UNFUSED].v.i != 0,
       .allow_untrained = v[TN_ENGINE_ALLOW_UNTRAINED].v.i != 0,

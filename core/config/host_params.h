@@ -26,6 +26,8 @@ enum {
   TN_ENGINE_MAX_SEQS,
   TN_ENGINE_MAX_ROWS,
   TN_ENGINE_KV_BUDGET,
+  TN_ENGINE_PREFIX_CACHE,
+  TN_ENGINE_MAX_QUEUED,
   TN_ENGINE_IN_FLIGHT,
   TN_ENGINE_UNFUSED,
   TN_ENGINE_ALLOW_UNTRAINED,
@@ -48,7 +50,8 @@ typedef struct tn_engine_opts { /* [engine], parsed */
   int64_t ctx;               /* 0: what the model was trained for, at most 8192 */
   uint32_t max_seqs, max_rows;
   uint64_t kv_budget_bytes; /* 0: enough for max_seqs sequences of ctx tokens */
-  uint32_t in_flight;
+  uint32_t in_flight, max_queued; /* max_queued: requests that may wait, 0: no limit */
+  bool prefix_cache;
   bool unfused, allow_untrained;
 } tn_engine_opts;
 

@@ -40,6 +40,7 @@ static uint32_t append(tn_engine *e, tn_seq *s, int32_t token, const float *row)
   s->last_token_ns = tn_now_ns();
   if (s->first_token_ns == 0) s->first_token_ns = s->last_token_ns;
   if (tn_seq_push(s, token) != TN_OK) return TN_FINISH_LENGTH;
+  e->n_new_tokens++;
   emit_token(e, s, token, row);
   if (s->finish == TN_FINISH_CANCELLED) return TN_FINISH_CANCELLED;
   if (is_stop(e, s, token)) return TN_FINISH_STOP;
@@ -70,6 +71,8 @@ static tn_status commit(tn_engine *e, tn_seq *s, uint32_t running_index, const t
   bool straight = true;
   for (uint32_t i = 0; i < v->n_path; i++) straight = straight && v->path[i] == (int32_t)i;
   tn_evict_accept(e, running_index, s, v->n_path, v->path);
+  s->kv->prefix.text = s->tokens;
+  s->kv->prefix.n_text = s->n_tok;
   tn_status st;
   if (straight) {
     st = tn_kv_commit(e->kv, s->kv, s->run + v->n_path, NULL, s->n_done);
@@ -118,8 +121,12 @@ static tn_status collect_seq(tn_engine *e, uint32_t index, uint32_t *why, tn_err
   tn_status st = commit(e, s, index, v);
   if (st != TN_OK) return tn_fail(err, st, "KV commit: %s", tn_status_name(st));
   if (sample && s->n_nodes > 0) s->n_drafted += s->n_nodes, s->n_accepted += v->n_path, s->n_verify++;
+  if (sample && s->n_nodes > 0) e->n_drafted += s->n_nodes, e->n_accepted += v->n_path;
   if (whole && !sample) *why = TN_FINISH_LENGTH;
-  if (s->n_done >= s->n_prompt && s->prompt_ns == 0) s->prompt_ns = tn_now_ns() - s->arrival_ns;
+  if (s->n_done >= s->n_prompt && s->prompt_ns == 0) {
+    s->prompt_ns = tn_now_ns() - s->arrival_ns;
+    e->n_prompt_tokens += (uint64_t)s->n_prompt;
+  }
   if (*why != TN_FINISH_NONE) return TN_OK;
   st = tn_evict_act(e, s, err);
   bool later = st == TN_E_FULL || st == TN_E_NEVER;

@@ -160,12 +160,25 @@ static tn_status open_exec(tn_engine *e, tn_err *err)
   return tn_exec_open(&x, &e->exec, err);
 }
 
+/* Entries follow from tokens and positions alone, nobody must see every row of a text, and pages can have two holders. */
+static bool may_share(const tn_engine *e)
+{
+  bool pages = false, plain = true;
+  for (const char *const *t = e->memory.desc->provides; t && *t; t++) pages = pages || strcmp(*t, "kv.share/1") == 0;
+  for (uint32_t g = 0; g < e->n_groups; g++) plain = plain && e->groups.g[g].desc.kind == TN_KV_CACHE;
+  return e->cfg.prefix_cache && pages && plain && !e->ev.scores && e->dr.spec.n_taps == 0 && !e->cfg.observe;
+}
+
 static tn_status open_state(tn_engine *e, tn_err *err)
 {
   const tn_engine_cfg *c = &e->cfg;
   tn_status st = tn_kv_store_open(&e->groups, e->memory.desc->vtable, e->memory.inst, e->exec, c->max_seqs, c->ctx,
                                   c->max_rows, e->model->shape.rope_dims, &e->kv, err);
   if (st == TN_OK) st = tn_rope_new(e->model, e->position.desc, e->position.inst, &e->rope, err);
+  if (st == TN_OK && may_share(e)) {
+    st = tn_kv_prefix_open(e->kv, err);
+    e->prefix_cache = st == TN_OK;
+  }
   const tn_rope_table *table; /* made now, so that a wrong option is an error of the load and not of a request */
   if (st == TN_OK) st = tn_rope_table_for(e->rope, tn_rope_regime(e->rope, 1, c->ctx), &table, err);
   if (st != TN_OK) return st;

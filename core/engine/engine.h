@@ -49,6 +49,8 @@ typedef struct tn_engine_cfg { /* borrowed until close: model, descriptors, valu
   uint32_t max_seqs;    /* sequences that may hold KV at once, 0: 8 */
   int64_t ctx;          /* tokens of a sequence at most, 0: the model's, 8192 at most */
   uint64_t kv_budget;   /* bytes, 0: enough for max_seqs times ctx */
+  bool prefix_cache;    /* requests find entries of others that began alike; where the composition allows it */
+  uint32_t max_queued;  /* requests that may wait, 0: no limit */
   uint32_t rollback;    /* tokens that a sequence's KV may be taken back (a second model); 0: none */
   uint32_t flags;       /* TN_PREP_* */
   uint32_t verify;      /* TN_VERIFY_* */
@@ -74,8 +76,8 @@ tn_status tn_engine_open(const tn_engine_cfg *cfg, tn_engine **out, tn_err *err)
 /* Cancels what runs, without events. Accepts NULL. */
 void tn_engine_close(tn_engine *e);
 
-/* Queues a request. Refused at once with both numbers when it can never fit (TN_E_NEVER), or with the field that is out
- * of range (TN_E_ARG). */
+/* Queues a request; runs nothing. Refused at once with both numbers when it can never fit (TN_E_NEVER), or when max_queued
+ * others wait (TN_E_FULL: try again), or with the field that is out of range (TN_E_ARG). */
 tn_status tn_engine_submit(tn_engine *e, const tn_request *req, uint64_t *seq, tn_err *err);
 
 /* Ends a sequence at the next step with TN_FINISH_CANCELLED. Unknown ids are ignored. */
@@ -121,8 +123,16 @@ typedef struct tn_engine_info {
   int64_t ctx;
   uint64_t weights_bytes, kv_bytes_total, kv_bytes_used, kv_tokens; /* kv_tokens: entries that the pools hold */
   double concurrency;                                               /* sequences of full length that fit at once */
-  uint64_t steps, rows, n_preempted;
+  uint64_t steps, rows, n_preempted; /* n_preempted: n_swapped_out among them, the others were run again */
   const char *device;
+  /* now */
+  uint32_t n_waiting, n_running, n_swapped; /* sequences: without KV yet; with; with KV as bytes */
+  bool prefix_cache;                        /* it is on, and the composition allows it */
+  uint64_t kv_bytes_idle;                   /* of the prefix index: free for whoever needs them */
+  /* since the engine was opened, finished sequences included */
+  uint64_t n_submitted, n_finished, n_swapped_out;
+  uint64_t prefix_asked, prefix_found, prefix_reclaimed; /* tokens looked for, found; pages given up */
+  uint64_t n_prompt_tokens, n_new_tokens, n_drafted, n_accepted;
 } tn_engine_info;
 
 tn_engine_info tn_engine_stat(const tn_engine *e);

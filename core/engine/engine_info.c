@@ -18,6 +18,18 @@ static void pool_limits(const tn_engine *e, tn_engine_info *i)
   }
 }
 
+static void count_seqs(const tn_engine *e, tn_engine_info *i)
+{
+  tn_prefix_stat p = tn_kv_prefix_stat(e->kv);
+  i->kv_bytes_idle = p.idle_bytes;
+  i->prefix_asked = p.asked, i->prefix_found = p.found, i->prefix_reclaimed = p.reclaimed;
+  for (const tn_seq *s = e->first; s; s = s->next) {
+    i->n_running += s->kv != NULL;
+    i->n_swapped += s->swapped != NULL;
+    i->n_waiting += !s->kv && !s->swapped;
+  }
+}
+
 tn_engine_info tn_engine_stat(const tn_engine *e)
 {
   tn_engine_info i = {.world = e->exec->world,
@@ -32,8 +44,17 @@ tn_engine_info tn_engine_stat(const tn_engine *e)
                       .steps = e->step,
                       .rows = e->rows,
                       .n_preempted = e->n_preempted,
-                      .device = ""};
+                      .device = "",
+                      .prefix_cache = e->prefix_cache,
+                      .n_submitted = e->n_submitted,
+                      .n_finished = e->n_finished,
+                      .n_swapped_out = e->n_swapped_out,
+                      .n_prompt_tokens = e->n_prompt_tokens,
+                      .n_new_tokens = e->n_new_tokens,
+                      .n_drafted = e->n_drafted,
+                      .n_accepted = e->n_accepted};
   pool_limits(e, &i);
+  count_seqs(e, &i);
   for (uint32_t r = 0; r < e->exec->world; r++)
     i.weights_bytes += tn_weights_stat(e->exec->ranks[r].weights).file_bytes;
   tn_backend_info b = {.struct_size = sizeof b};
@@ -72,6 +93,7 @@ tn_status tn_engine_set(tn_engine *e, uint32_t slot, const char *name, const cha
     tn_status st = in->desc->set(in->inst, k, value, err);
     if (st != TN_OK) return st;
     found = true;
+    e->options++;
   }
   return found ? TN_OK : tn_fail(err, TN_E_ARG, "the composition has no %s", name);
 }

@@ -81,7 +81,10 @@ struct tn_engine {
   void *view_store;
   tn_seq **running; /* [max_seqs] sequences of this step, in batch order */
   uint32_t n_running;
-  uint64_t step, rows, n_preempted;
+  uint64_t step, rows, n_preempted, n_swapped_out, n_submitted, n_finished;
+  uint64_t n_prompt_tokens, n_new_tokens, n_drafted, n_accepted;
+  uint64_t options; /* counts changes of run-time options: entries made before are not found behind them */
+  bool prefix_cache;
 };
 
 /* engine_plugins.c: the plugins' instances and what they describe. */
@@ -91,8 +94,11 @@ void tn_engine_plugins_close(tn_engine *e);
 bool tn_engine_instance(const tn_engine *e, uint32_t i, const char **key, const tn_instance **out);
 
 /* engine_seq.c: life of sequences inside the engine. */
-/* TN_OK: it has KV; TN_E_FULL: later; else it can never run. *err has a text where a plugin's call failed. */
+/* TN_OK: it has KV; TN_E_FULL: later; else it can never run. *err has a text where a plugin's call failed. admit_empty: no
+ * entries of others are looked for. */
 tn_status tn_engine_admit(tn_engine *e, tn_seq *s, tn_err *err);
+int64_t tn_engine_found(const tn_engine *e, const tn_seq *s); /* what a waiting sequence would find now, in tokens */
+tn_status tn_engine_admit_empty(tn_engine *e, tn_seq *s, tn_err *err);
 void tn_engine_preempt(tn_engine *e, tn_seq *s, uint32_t how);
 void tn_engine_finish(tn_engine *e, tn_seq *s, uint32_t why, const char *msg); /* s is gone afterwards */
 void tn_engine_discard(tn_engine *e, tn_seq *s);                               /* the same without an event */

@@ -45,6 +45,11 @@ static tn_status begin(tn_engine *e, tn_seq *s, tn_err *err)
   return st;
 }
 
+static tn_prefix_root root_of(const tn_engine *e, const tn_seq *s)
+{
+  return (tn_prefix_root){s->regime, e->options, {s->req.cache_salt[0], s->req.cache_salt[1]}};
+}
+
 static void give_up_kv(tn_engine *e, tn_seq *s)
 {
   if (!s->kv) return;
@@ -65,17 +70,49 @@ static tn_status bring_back(tn_engine *e, tn_seq *s, tn_err *err)
   return TN_OK;
 }
 
-tn_status tn_engine_admit(tn_engine *e, tn_seq *s, tn_err *err)
+static tn_status admit(tn_engine *e, tn_seq *s, tn_err *err)
 {
-  if (e->n_resident >= e->cfg.max_seqs) return TN_E_FULL;
   int64_t start = s->swapped ? s->n_done + 1 : s->n_tok;
   tn_status st = tn_kv_seq_new(e->kv, s->id, start, s->max_len, &s->kv);
   if (st != TN_OK) return st;
   e->n_resident++;
+  s->kv->prefix.on = e->prefix_cache && !s->req.no_prefix && !s->foreign;
+  s->kv->prefix.root = root_of(e, s);
   if (s->swapped) st = bring_back(e, s, err);
   if (st == TN_OK && !s->begun) st = begin(e, s, err);
   if (st == TN_OK) return TN_OK;
   give_up_kv(e, s);
+  return st;
+}
+
+tn_status tn_engine_admit_empty(tn_engine *e, tn_seq *s, tn_err *err)
+{
+  return e->n_resident >= e->cfg.max_seqs ? TN_E_FULL : admit(e, s, err);
+}
+
+/* Of its text, what need not be run: not the last token, whose logits are wanted, nor rows that are scored. */
+static int64_t may_be_found(const tn_engine *e, const tn_seq *s)
+{
+  if (!e->prefix_cache || s->req.no_prefix || s->swapped) return 0;
+  int64_t n = s->n_tok - 1;
+  return s->req.score && s->req.score_from < n ? s->req.score_from : n;
+}
+
+int64_t tn_engine_found(const tn_engine *e, const tn_seq *s)
+{
+  tn_prefix_root root = root_of(e, s);
+  return tn_kv_prefix_look(e->kv, &root, s->tokens, may_be_found(e, s));
+}
+
+tn_status tn_engine_admit(tn_engine *e, tn_seq *s, tn_err *err)
+{
+  if (e->n_resident >= e->cfg.max_seqs) return TN_E_FULL;
+  tn_prefix_root root = root_of(e, s);
+  int64_t found = tn_kv_prefix_pin(e->kv, &root, s->tokens, may_be_found(e, s));
+  tn_status st = admit(e, s, err);
+  tn_kv_prefix_settle(e->kv, st == TN_OK && !s->swapped ? s->kv : NULL);
+  if (st == TN_E_FULL && found > 0 && e->n_resident == 0) return admit(e, s, err); /* what it found stood in its way */
+  if (st == TN_OK && found > 0) s->n_done = s->n_cached = found;
   return st;
 }
 
@@ -87,6 +124,7 @@ void tn_engine_preempt(tn_engine *e, tn_seq *s, uint32_t how)
   /* A policy that decides by history would decide otherwise on a second run: its sequences are swapped. */
   if (how == TN_PREEMPT_SWAP || e->ev.scores) {
     if (tn_kv_save(e->kv, s->kv, &s->swapped, &s->n_swapped) == TN_OK) {
+      e->n_swapped_out++;
       give_up_kv(e, s);
       return;
     }
@@ -96,6 +134,7 @@ void tn_engine_preempt(tn_engine *e, tn_seq *s, uint32_t how)
   if (s->signals) tn_signals_clear(s->signals, e->n_groups, e->cap_entries);
   if (s->req.score_from < s->n_done) s->req.score_from = s->n_done; /* rows before were told */
   s->n_done = s->n_cached = 0;
+  s->foreign = false;
   s->next_evict = TN_POS_INF;
 }
 
@@ -129,6 +168,7 @@ void tn_engine_discard(tn_engine *e, tn_seq *s)
 void tn_engine_finish(tn_engine *e, tn_seq *s, uint32_t why, const char *msg)
 {
   s->finish = why;
+  e->n_finished++;
   if (e->cfg.events.finish) e->cfg.events.finish(e->cfg.events.ctx, s, why, msg);
   tn_engine_discard(e, s);
 }
@@ -218,6 +258,7 @@ static tn_status enqueue(tn_engine *e, const tn_request *req, tn_seq **out, tn_e
   }
   s->arrival_ns = tn_now_ns();
   e->next_id++;
+  e->n_submitted++;
   tn_seq **at = &e->first;
   while (*at) at = &(*at)->next;
   *at = s;
@@ -229,6 +270,9 @@ tn_status tn_engine_submit(tn_engine *e, const tn_request *req, uint64_t *seq, t
 {
   tn_seq *s;
   tn_request r = *req;
+  uint32_t waiting = e->n_seqs - e->n_resident;
+  if (e->cfg.max_queued > 0 && waiting >= e->cfg.max_queued)
+    return tn_fail(err, TN_E_FULL, "%u requests wait, at most %u may", waiting, e->cfg.max_queued);
   resolve_until_full(e, &r, 0);
   tn_status st = check_request(e, &r, 0, err);
   if (st == TN_OK) st = enqueue(e, &r, &s, err);
@@ -302,7 +346,8 @@ tn_status tn_engine_fork(tn_engine *e, uint64_t parent, const tn_request *req, u
   tn_status st = tn_engine_continue(e, p->tokens, p->n_done, req, &s, err);
   if (st != TN_OK) return st;
   tn_err why = tn_err_init();
-  st = tn_engine_admit(e, s, &why);
+  s->foreign = p->foreign;
+  st = tn_engine_admit_empty(e, s, &why);
   if (st == TN_OK && s->regime != p->regime)
     st = tn_fail(&why, TN_E_UNSUPPORTED, "position/%s turns so long a text otherwise", e->position.desc->name);
   if (st == TN_OK) st = tn_kv_fork(e->kv, p->kv, s->kv);

@@ -67,9 +67,24 @@ typedef struct tn_kv_table { /* one sequence's entries in one group */
   bool mixed;  /* some page has a layout other than 0 */
 } tn_kv_table;
 
+typedef struct tn_prefix_root { /* what decides, besides the tokens, what a block of entries holds */
+  int64_t regime;
+  uint64_t epoch, salt[2]; /* epoch: of the run-time options; salt: the request's */
+} tn_prefix_root;
+
+typedef struct tn_prefix_place { /* how far a sequence's blocks are in the prefix index */
+  bool on;                       /* false: its entries are not to be found by others */
+  uint32_t node, generation;     /* its last block there */
+  int64_t blocks;
+  tn_prefix_root root;
+  const int32_t *text; /* [n_text] borrowed: its tokens at the next commit */
+  int64_t n_text;
+} tn_prefix_place;
+
 typedef struct tn_kv_seq {
   uint64_t id;
   uint32_t n_groups;
+  tn_prefix_place prefix;
   tn_kv_table *t;    /* [n_groups] */
   tn_kv_view *views; /* [n_groups] rebuilt by tn_kv_views */
   const tn_kv_view **view_ptrs;
@@ -126,6 +141,28 @@ tn_status tn_kv_fork(tn_kv_store *s, const tn_kv_seq *parent, tn_kv_seq *child);
  * committed tokens; TN_E_IO for bytes that are cut short, or that no such sequence could have given. */
 tn_status tn_kv_save(tn_kv_store *s, const tn_kv_seq *q, uint8_t **out, size_t *n_bytes);
 tn_status tn_kv_load(tn_kv_store *s, tn_kv_seq *q, const uint8_t *p, size_t n_bytes, int64_t n_text, tn_err *err);
+
+/* The prefix index: full blocks of page_tokens tokens, found again by their content and all that stands before them. Pages of
+ * blocks that nobody holds any more stay in it, the longest unused first to go when pages are short; memory counts as free
+ * what they occupy. Tokens are compared, not their hashes: no two texts are ever taken for one. Only for stores whose
+ * entries depend on tokens and positions alone: no compaction, no states, no RAW keys (TN_E_UNSUPPORTED). */
+tn_status tn_kv_prefix_open(tn_kv_store *s, tn_err *err);
+
+/* The longest beginning of tokens[0 .. n) that is there: its tokens, 0 for none. pin holds on to its pages as well. Then
+ * tn_kv_seq_new, which counts them as had, and settle: into the empty sequence q, or, q NULL, back. */
+int64_t tn_kv_prefix_look(tn_kv_store *s, const tn_prefix_root *root, const int32_t *tokens, int64_t n);
+int64_t tn_kv_prefix_pin(tn_kv_store *s, const tn_prefix_root *root, const int32_t *tokens, int64_t n);
+void tn_kv_prefix_settle(tn_kv_store *s, tn_kv_seq *q);
+
+/* Forgets all blocks. */
+void tn_kv_prefix_clear(tn_kv_store *s);
+
+typedef struct tn_prefix_stat {
+  uint64_t asked, found; /* tokens looked for, and found, by sequences that started */
+  uint64_t idle_bytes;   /* in pages that nobody holds */
+  uint64_t reclaimed;    /* pages that went for want of others */
+} tn_prefix_stat;
+tn_prefix_stat tn_kv_prefix_stat(const tn_kv_store *s);
 
 /* Figures: entries that free pages can hold in the scarcest group; bytes in use; pages held in a pool. */
 int64_t tn_kv_free_tokens(const tn_kv_store *s);

@@ -17,6 +17,9 @@ typedef struct table_head {
 
 tn_status tn_kv_fork(tn_kv_store *s, const tn_kv_seq *parent, tn_kv_seq *child)
 {
+  child->prefix = parent->prefix;
+  child->prefix.text = NULL;
+  child->prefix.n_text = 0;
   for (uint32_t g = 0; g < parent->n_groups; g++) {
     const tn_kv_table *a = &parent->t[g];
     const tn_group *group = &s->groups->g[g];

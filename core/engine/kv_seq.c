@@ -12,7 +12,10 @@ static tn_status unshare_tail(tn_kv_store *s, tn_kv_seq *q, uint32_t group)
   uint32_t pt = s->groups->page_tokens, used = (uint32_t)(t->n % pt), p = (uint32_t)(t->n / pt);
   if (used == 0 || p >= t->n_pages || t->page[p] < 0) return TN_OK;
   uint32_t pool = tn_kv_pool_of(g, t, p);
-  if (s->refs[pool][t->page[p]] < 2) return TN_OK;
+  if (s->refs[pool][t->page[p]] < 2) {
+    tn_kv_prefix_forget(s, pool, t->page[p]); /* it will not be what it was */
+    return TN_OK;
+  }
   int32_t fresh;
   tn_status st = tn_kv_take(s, q->id, pool, t->page[p], 1, &fresh);
   if (st != TN_OK) return st;
@@ -154,7 +157,7 @@ static int fate(const tn_group *g, const tn_kv_table *t, int64_t r, int64_t next
 
 /* Frees whole pages that masks hide from every later query, or that a state has absorbed. Pages below first_kept are
  * settled: freed, or holding sinks for good. Positions ascend, so the first page with a seen entry ends the scan. */
-static void free_hidden(tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t next)
+void tn_kv_free_hidden(tn_kv_store *s, tn_kv_seq *q, uint32_t group, int64_t next)
 {
   const tn_group *g = &s->groups->g[group];
   tn_kv_table *t = &q->t[group];
@@ -219,8 +222,9 @@ tn_status tn_kv_commit(tn_kv_store *s, tn_kv_seq *q, uint32_t n, const int32_t *
     t->next_rope += n;
     if (s->groups->g[g].desc.kind == TN_KV_STATE) st = fold_tiles(s, q, g);
     if (st != TN_OK) return st;
-    free_hidden(s, q, g, pos0 + n - s->groups->rollback);
   }
+  tn_kv_prefix_note(s, q);
+  for (uint32_t g = 0; g < q->n_groups; g++) tn_kv_free_hidden(s, q, g, pos0 + n - s->groups->rollback);
   return TN_OK;
 }
 
@@ -241,6 +245,7 @@ tn_status tn_kv_truncate(tn_kv_store *s, tn_kv_seq *q, int64_t to)
 {
   for (uint32_t g = 0; g < q->n_groups; g++)
     if (!can_go_back(s, &s->groups->g[g], &q->t[g], to)) return TN_E_STATE;
+  tn_kv_prefix_cut(s, q, to);
   for (uint32_t g = 0; g < q->n_groups; g++) {
     tn_kv_table *t = &q->t[g];
     for (int64_t r = to; r < t->n; r++) t->live -= t->text_pos[r] >= 0;

@@ -7,6 +7,7 @@
 void tn_kv_store_close(tn_kv_store *s)
 {
   if (!s) return;
+  tn_kv_prefix_close(s);
   for (uint32_t p = 0; s->refs && p < s->groups->n_pools; p++) free(s->refs[p]);
   for (uint32_t g = 0; s->spare && g < s->groups->n; g++) {
     free(s->spare[g].page[0]);
@@ -85,9 +86,15 @@ tn_status tn_kv_store_open(const tn_groups *groups, const tn_memory_v1 *memory, 
 tn_status tn_kv_take(tn_kv_store *s, uint64_t seq, uint32_t pool, int32_t near, uint32_t n, int32_t *out)
 {
   tn_status st = s->memory->take(s->inst, seq, pool, near, n, out);
+  while (st == TN_E_FULL) {
+    uint32_t there = s->memory->free_pages(s->inst, pool);
+    if (tn_kv_reclaim(s, pool, there < n ? n - there : n) == 0) break;
+    st = s->memory->take(s->inst, seq, pool, near, n, out);
+  }
   if (st != TN_OK) return st;
   for (uint32_t i = 0; i < n; i++) {
-    bool legal = out[i] >= 0 && (uint32_t)out[i] < s->groups->pool_pages[pool] && s->refs[pool][out[i]] == 0;
+    bool legal = out[i] >= 0 && (uint32_t)out[i] < s->groups->pool_pages[pool] && s->refs[pool][out[i]] == 0 &&
+                 !tn_kv_indexed(s, pool, out[i]);
     if (!legal) {
       for (uint32_t k = 0; k < i; k++) s->refs[pool][out[k]] = 0;
       s->used[pool] -= i;
@@ -104,13 +111,17 @@ void tn_kv_drop_page(tn_kv_store *s, uint32_t pool, int32_t page)
   if (page < 0 || s->refs[pool][page] == 0) return;
   if (--s->refs[pool][page] > 0) return;
   s->used[pool]--;
-  s->memory->give(s->inst, pool, 1, &page);
+  if (tn_kv_indexed(s, pool, page))
+    tn_kv_idle_add(&s->prefix->idle[pool], page);
+  else
+    s->memory->give(s->inst, pool, 1, &page);
 }
 
 void tn_kv_table_clear(tn_kv_store *s, uint32_t group, tn_kv_table *t)
 {
   const tn_group *g = &s->groups->g[group];
-  for (uint32_t p = 0; p < t->n_pages; p++) tn_kv_drop_page(s, tn_kv_pool_of(g, t, p), t->page[p]);
+  for (uint32_t p = t->n_pages; p-- > 0;) /* the end of a text is the first to go from the prefix index */
+    tn_kv_drop_page(s, tn_kv_pool_of(g, t, p), t->page[p]);
   if (g->desc.kind == TN_KV_STATE) tn_kv_drop_page(s, g->desc.state_pool, t->state);
   t->n = t->live = t->folded = t->rotated = t->next_rope = 0;
   t->n_pages = t->first_kept = 0;
@@ -190,16 +201,29 @@ tn_status tn_kv_could_hold(tn_kv_store *s, int64_t max_len, tn_err *err)
   return TN_OK;
 }
 
+/* Less what the prefix index has pinned for the sequence. */
+static void count_start(tn_kv_store *s, int64_t n_start)
+{
+  const tn_prefix *x = s->prefix;
+  count_need(s, n_start, false, s->need_now);
+  for (uint32_t g = 0; x && g < s->groups->n; g++)
+    for (uint32_t b = 0; b < x->n_pinned; b++) {
+      uint32_t *need = &s->need_now[s->groups->g[g].desc.pools[0]];
+      *need -= *need > 0 && x->pinned[g * s->cap_pages + b] >= 0;
+    }
+}
+
 tn_status tn_kv_seq_new(tn_kv_store *s, uint64_t id, int64_t n_start, int64_t max_len, tn_kv_seq **out)
 {
   *out = NULL;
   const tn_groups *gs = s->groups;
-  count_need(s, n_start, false, s->need_now);
+  count_start(s, n_start);
   tn_status st = tn_kv_could_hold(s, max_len, NULL);
   if (st != TN_OK) return st;
   tn_mem_need need = {
       .struct_size = sizeof need, .n_pools = gs->n_pools, .seq = id, .now = s->need_now, .most = s->need_most};
   st = s->memory->admit(s->inst, &need);
+  while (st == TN_E_FULL && tn_kv_reclaim_for(s, s->need_now)) st = s->memory->admit(s->inst, &need);
   if (st != TN_OK) return st;
   tn_kv_seq *q = tn_zalloc(1, sizeof *q);
   if (!q) {
@@ -232,7 +256,7 @@ int64_t tn_kv_free_tokens(const tn_kv_store *s)
     int64_t groups = 0;
     for (uint32_t g = 0; g < gs->n; g++) groups += gs->g[g].desc.pools[0] == p;
     if (groups == 0) continue;
-    int64_t tokens = (int64_t)s->memory->free_pages(s->inst, p) / groups * gs->page_tokens;
+    int64_t tokens = ((int64_t)s->memory->free_pages(s->inst, p) + tn_kv_idle_pages(s, p)) / groups * gs->page_tokens;
     if (tokens < least) least = tokens;
   }
   return least;
@@ -274,5 +298,5 @@ bool tn_kv_check(const tn_kv_store *s, const tn_kv_seq *const *seqs, uint32_t n,
       return false;
     }
   }
-  return true;
+  return tn_kv_prefix_check(s, err);
 }

@@ -27,12 +27,34 @@ static void show_state(tn_engine *e, uint32_t at)
   ((int64_t *)(uintptr_t)e->view.held)[at] = s->n_done;
 }
 
+/* What a request that may start now would find of its text need not be run. */
+static void show_found(tn_engine *e)
+{
+  uint32_t seats = e->cfg.max_seqs - e->n_resident;
+  for (uint32_t i = 0; e->prefix_cache && i < e->view.n && seats > 0; i++) {
+    if (e->by_index[i]->state != TN_SEQ_WAITING) continue;
+    int64_t found = tn_engine_found(e, e->by_index[i]);
+    ((int64_t *)(uintptr_t)e->view.todo)[i] -= found;
+    ((int64_t *)(uintptr_t)e->view.held)[i] += found;
+    seats--;
+  }
+}
+
+/* Its sibling's entries are not there yet, but will be. */
+static bool awaits_sibling(const tn_engine *e, const tn_seq *s)
+{
+  if (s->req.sibling == 0 || !e->prefix_cache || s->kv || s->swapped || s->n_preempted > 0) return false;
+  const tn_seq *first = tn_engine_seq(e, s->req.sibling);
+  return first && first->id < s->id && first->n_done < first->n_prompt && first->n_preempted == 0;
+}
+
 static void show(tn_engine *e)
 {
   uint32_t n = 0;
   tn_sched_view *v = &e->view;
   for (tn_seq *s = e->first; s; s = s->next) {
     s->run = s->n_nodes = s->preempt = 0;
+    if (awaits_sibling(e, s)) continue;
     e->by_index[n] = s;
     show_state(e, n);
     ((uint64_t *)(uintptr_t)v->seq)[n] = s->id;
@@ -44,6 +66,7 @@ static void show(tn_engine *e)
   }
   v->n = n;
   v->step = e->step;
+  show_found(e);
   v->free_tokens = tn_kv_free_tokens(e->kv);
 }
 
@@ -108,7 +131,10 @@ static bool admit(tn_engine *e, uint32_t at, bool *full)
   tn_err err = tn_err_init();
   tn_status st = tn_engine_admit(e, s, &err);
   *full = st == TN_E_FULL && e->n_resident > 0;
-  if (st == TN_OK) show_state(e, at);
+  if (st == TN_OK) {
+    show_state(e, at);
+    if (s->run > e->view.todo[at]) s->run = (uint32_t)e->view.todo[at]; /* it found a part of its text */
+  }
   if (st == TN_OK || *full) return st == TN_OK;
   if (err.msg[0] == 0)
     tn_fail(&err, st, "%s", st == TN_E_FULL || st == TN_E_NEVER ? "the KV cache cannot hold it" : tn_status_name(st));

@@ -35,8 +35,12 @@ typedef struct tn_request { /* arrays are copied at submission */
   const int32_t *stop; /* [n_stop] tokens that end generation */
   uint32_t n_stop;
   int32_t priority;
-  uint32_t ignore_eog, reserved0; /* 1: end-of-generation tokens do not end it */
-  void *user;                     /* handed back in events */
+  uint32_t ignore_eog;    /* 1: end-of-generation tokens do not end it */
+  uint32_t no_prefix;     /* 1: all of the prompt is run, and no other request finds its entries */
+  uint64_t cache_salt[2]; /* entries are found by requests of the same salt only: what keeps clients apart, 0 0: all */
+  uint64_t sibling; /* a sequence with the same prompt: this one waits for its entries, 0: none. For n answers, n - 1
+                     * requests name the first; where nothing is shared they do not wait */
+  void *user;       /* handed back in events */
 } tn_request;
 
 #define TN_MAX_LOGPROBS 20u
@@ -54,7 +58,8 @@ typedef struct tn_seq {
   int32_t *tokens; /* [cap] */
   int64_t n_tok, cap, n_prompt, n_done, max_len;
   int64_t n_given;  /* the prompt as an eviction policy sees it: of a scored text what comes before the scored rows */
-  int64_t n_cached; /* prompt tokens that came from a fork or a restored session */
+  int64_t n_cached; /* tokens that were not run: of a fork, a restored session, or found in the prefix index */
+  bool foreign;     /* its entries came from outside: nobody else is to find them */
   const tn_rope_table *rope;
   int64_t regime;
   tn_kv_seq *kv;    /* NULL while waiting or swapped */

@@ -206,9 +206,10 @@ tn_status tn_engine_restore(tn_engine *e, const uint8_t *p, size_t n, const uint
   if (st != TN_OK) return st;
   const uint8_t *at = p + sizeof h + h.n_done * 4;
   s->regime = h.regime;
+  s->foreign = true;
   st = tn_rope_table_for(e->rope, h.regime, &s->rope, err);
   tn_err why = tn_err_init();
-  if (st == TN_OK && (st = tn_engine_admit(e, s, &why)) != TN_OK)
+  if (st == TN_OK && (st = tn_engine_admit_empty(e, s, &why)) != TN_OK)
     tn_fail(err, st, "saved session: %s", why.msg[0] ? why.msg : "no room for it now");
   if (st == TN_OK) st = tn_kv_load(e->kv, s->kv, at, (size_t)h.kv_bytes, h.n_done, err);
   at += h.kv_bytes;

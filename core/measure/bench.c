@@ -87,7 +87,8 @@ static tn_request request_of(const course *c, uint32_t seq, int64_t n_prompt, in
                       .sampling = tn_sampling_default(),
                       .score = 1,
                       .score_from = TN_POS_INF,
-                      .ignore_eog = 1};
+                      .ignore_eog = 1,
+                      .no_prefix = 1};
 }
 
 static double cached_bytes(const tn_engine *e)

@@ -107,8 +107,12 @@ static tn_status go_to(ops *o, int64_t depth, tn_err *err)
   uint64_t id = 0;
   tn_status st = make_tokens(o->e, depth, &tokens, err);
   if (st != TN_OK) return st;
-  tn_request q = {
-      .prompt = tokens, .n_prompt = depth, .max_new = 2, .sampling = tn_sampling_default(), .ignore_eog = 1};
+  tn_request q = {.prompt = tokens,
+                  .n_prompt = depth,
+                  .max_new = 2,
+                  .sampling = tn_sampling_default(),
+                  .ignore_eog = 1,
+                  .no_prefix = 1};
   st = tn_engine_submit(o->e, &q, &id, err);
   for (const tn_seq *s; st == TN_OK && (s = tn_engine_seq(o->e, id)) && s->n_done < depth;)
     st = tn_engine_step(o->e, err);

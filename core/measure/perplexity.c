@@ -65,6 +65,7 @@ static tn_status run_chunk(tn_ppl_run *r, tn_engine *e, int32_t *tokens, uint32_
                   .sampling = tn_sampling_default(),
                   .score = 1,
                   .score_from = r->n_ctx / 2,
+                  .no_prefix = 1,
                   .user = (void *)(uintptr_t)chunk};
   uint64_t seq;
   tn_status st = tn_engine_submit(e, &q, &seq, err);

@@ -119,6 +119,8 @@ static tn_status open_engine(const tn_setup_args *a, tn_setup *s, tn_err *err)
                      .max_seqs = o->max_seqs,
                      .ctx = o->ctx,
                      .kv_budget = o->kv_budget_bytes,
+                     .prefix_cache = o->prefix_cache,
+                     .max_queued = o->max_queued,
                      .flags = prep_flags(o),
                      .verify = o->verify,
                      .build_flags = a->build_flags,

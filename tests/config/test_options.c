@@ -144,6 +144,7 @@ Test(options, host_tables)
   tn_config *c = tn_config_new(NULL, NULL);
   const char *text = "[engine]\nthreads=3\nactivations=int8\nverify=typical\ntypical_eps=0.5\ntypical_delta=0.25\n"
                      "attention_kernel=naive\nseed=9\nctx=100\nmax_seqs=5\nmax_rows=6\nkv_budget=7K\nin_flight=2\n"
+                     "prefix_cache=no\nmax_queued=8\n"
                      "unfused=yes\nallow_untrained=yes\n";
   cr_assert(zero(int, tn_config_load_text(c, "a.ini", text, strlen(text), &err)), "%s", err.msg);
   tn_options o;
@@ -158,6 +159,8 @@ Test(options, host_tables)
   cr_assert(eq(dbl, e.typical_delta, 0.25));
   cr_assert(eq(u32, e.attention_kernel, TN_KERNEL_NAIVE));
   cr_assert(eq(u64, e.seed, 9));
+  cr_assert(not(e.prefix_cache));
+  cr_assert(eq(u32, e.max_queued, 8));
   cr_assert(eq(i64, e.ctx, 100));
   cr_assert(eq(u32, e.max_seqs, 5));
   cr_assert(eq(u32, e.max_rows, 6));
