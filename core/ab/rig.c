@@ -87,8 +87,12 @@ tn_status tn_ab_rig_begin(tn_ab_rig *r, const int32_t *prompt, int64_t n_prompt,
     next = s->next;
     tn_engine_finish(r->s.engine, s, TN_FINISH_CANCELLED, NULL);
   }
-  tn_request q = {
-      .prompt = prompt, .n_prompt = n_prompt, .max_new = r->n_gen, .sampling = tn_sampling_default(), .ignore_eog = 1};
+  tn_request q = {.prompt = prompt,
+                  .n_prompt = n_prompt,
+                  .max_new = r->n_gen,
+                  .sampling = tn_sampling_default(),
+                  .ignore_eog = 1,
+                  .no_prefix = 1};
   uint64_t id;
   r->clock_ns = r->first_ns = r->last_ns = 0;
   r->n_prompt = n_prompt;

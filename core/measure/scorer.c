@@ -62,8 +62,12 @@ tn_status tn_scorer_begin(tn_scorer *s, tn_engine *e, const tn_score *t, tn_err 
                    (long long)t->first, (long long)t->n);
   s->text = *t;
   s->out = NULL;
-  tn_request q = {
-      .prompt = t->tokens, .n_prompt = t->n, .sampling = tn_sampling_default(), .score = 1, .score_from = t->first};
+  tn_request q = {.prompt = t->tokens,
+                  .n_prompt = t->n,
+                  .sampling = tn_sampling_default(),
+                  .score = 1,
+                  .score_from = t->first,
+                  .no_prefix = 1};
   return submit(s, e, &q, err);
 }
 
@@ -99,7 +103,8 @@ tn_status tn_scorer_run(tn_scorer *s, tn_engine *e, const tn_score *t, tn_err *e
 tn_status tn_scorer_generate(tn_scorer *s, tn_engine *e, const int32_t *prompt, int64_t n_prompt, int64_t max_new,
                              int32_t *out, int64_t *n_out, tn_err *err)
 {
-  tn_request q = {.prompt = prompt, .n_prompt = n_prompt, .max_new = max_new, .sampling = tn_sampling_default()};
+  tn_request q = {
+      .prompt = prompt, .n_prompt = n_prompt, .max_new = max_new, .sampling = tn_sampling_default(), .no_prefix = 1};
   s->text = (tn_score){0};
   s->out = out;
   s->n_out = 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "serve/loop_int.h"
+#include "sha256.h"
 
 static double s_of(uint64_t ns) { return (double)ns / 1e9; }
 
@@ -37,6 +38,18 @@ static void keep_slot(tn_loop *l, const tn_reply *c, const tn_seq *s)
   if (st == TN_OK) tn_slots_put(l->slots, j->gen.slot, j->gen.salt, s->tokens, (size_t)s->n_done, bytes, n);
 }
 
+/* Requests of another salt never find this one's entries. */
+static void set_salt(tn_request *r, const char *salt)
+{
+  uint8_t digest[32];
+  tn_sha256 hash;
+  if (!salt || !salt[0]) return;
+  tn_sha256_init(&hash);
+  tn_sha256_update(&hash, salt, strlen(salt));
+  tn_sha256_final(&hash, digest);
+  memcpy(r->cache_salt, digest, sizeof r->cache_salt);
+}
+
 static bool submit(tn_loop *l, tn_reply *c)
 {
   tn_job *j = c->job;
@@ -53,6 +66,7 @@ static bool submit(tn_loop *l, tn_reply *c)
                   .priority = j->gen.priority,
                   .ignore_eog = j->gen.ignore_eos,
                   .user = c};
+  set_salt(&r, j->gen.salt);
   tn_err err = tn_err_init();
   tn_fault f;
   if (submit_on_slot(l, c, &r)) return true;
