@@ -33,9 +33,7 @@ static void show_found(tn_engine *e)
   uint32_t seats = e->cfg.max_seqs - e->n_resident;
   for (uint32_t i = 0; e->prefix_cache && i < e->view.n && seats > 0; i++) {
     if (e->by_index[i]->state != TN_SEQ_WAITING) continue;
-    int64_t found = tn_engine_found(e, e->by_index[i]);
-    ((int64_t *)(uintptr_t)e->view.todo)[i] -= found;
-    ((int64_t *)(uintptr_t)e->view.held)[i] += found;
+    ((int64_t *)(uintptr_t)e->view.todo)[i] -= tn_engine_found(e, e->by_index[i]);
     seats--;
   }
 }

@@ -34,6 +34,7 @@ static probe_memory *record_of(const rig *r) { return probe_record(&r->s.engine-
 /* All pages are back, every sequence was let go, and nothing was asked that the contract rules out. */
 static void clean(const rig *r)
 {
+  tn_kv_prefix_clear(r->s.engine->kv);
   const probe_memory *seen = record_of(r);
   cr_assert_eq(seen->held, 0, "%llu pages are still held", (unsigned long long)seen->held);
   cr_assert_eq(seen->in, 0);
