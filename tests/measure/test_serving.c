@@ -138,7 +138,7 @@ static void long_prompt(uint32_t streams, const char *budget, const char *prompt
 
 Test(measure_serving, long_prompt_beside_8)
 {
-  long_prompt(8, "scheduler.chunked.budget=16", "scheduler.chunked.prompt=8");
+  long_prompt(8, "scheduler.chunked.budget=11", "scheduler.chunked.prompt=3");
 }
 Test(measure_serving, long_prompt_beside_32)
 {
