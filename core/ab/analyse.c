@@ -126,6 +126,9 @@ static uint32_t verdict_of(const tn_ab_exp *e, tn_ab_metric m, const tn_ab_resul
   return r->p_holm <= e->alpha ? side : (uint32_t)TN_AB_UNSEEN;
 }
 
+/* One prompt at a time, the time to the first token is the prompt speed read the other way round: one test, not two. */
+static bool tested(tn_ab_metric m) { return m != TN_AB_TTFT; }
+
 /* Holm over every metric of every variant that has a p. */
 static tn_status correct(const tn_ab_exp *e, tn_ab_results *r)
 {
@@ -133,14 +136,15 @@ static tn_status correct(const tn_ab_exp *e, tn_ab_results *r)
   uint32_t n = 0, k = 0;
   for (uint32_t v = 1; v < e->n_variants; v++)
     for (uint32_t m = 0; m < TN_AB_N_METRICS; m++) {
-      p[n] = r->at[v][m].s.n > 0 ? r->at[v][m].s.p : NAN;
+      p[n] = r->at[v][m].s.n > 0 && tested((tn_ab_metric)m) ? r->at[v][m].s.p : NAN;
       if (!isnan(p[n++])) r->family++;
     }
   if (tn_stat_holm(p, n) != TN_OK) return TN_E_NOMEM;
   for (uint32_t v = 1; v < e->n_variants; v++)
     for (uint32_t m = 0; m < TN_AB_N_METRICS; m++) {
       tn_ab_result *x = &r->at[v][m];
-      x->p_holm = p[k++];
+      x->p_holm = tested((tn_ab_metric)m) || x->s.n == 0 ? p[k] : r->at[v][TN_AB_PROMPT_TPS].p_holm;
+      k++;
       if (!isnan(x->p_holm))
         x->seen = tn_stat_seen(&x->s, tn_ab_metric_of((tn_ab_metric)m)->trim, e->alpha / r->family);
       x->verdict = verdict_of(e, (tn_ab_metric)m, x);

@@ -147,14 +147,16 @@ static void variants(tn_text *t, const tn_ab_exp *e, const tn_ab_results *r)
 
 static void json_block(tn_text *t, const char *title, const json_t *j)
 {
-  char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
-  if (!text) return;
+  tn_text text = {0};
+  if (!j) return;
+  tn_ab_json_text(&text, j, JSON_INDENT(2));
+  if (text.failed) t->failed = true;
   tn_text_addf(t, "<details><summary>");
   tn_ab_escape(t, title);
   tn_text_addf(t, "</summary><pre>");
-  tn_ab_escape(t, text);
+  tn_ab_escape(t, tn_text_str(&text));
   tn_text_addf(t, "</pre></details>\n");
-  free(text);
+  tn_text_release(&text);
 }
 
 static void details(tn_text *t, const tn_ab_exp *e, const tn_ab_results *r)

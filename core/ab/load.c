@@ -12,6 +12,13 @@ static char *copy(const json_t *j, const char *key)
   return s ? tn_strdup(s) : NULL;
 }
 
+/* A text that could not be copied: it is not there, or there is no memory. */
+static tn_status no_text(const json_t *j, const char *key, const char *dir, const char *what, tn_err *err)
+{
+  if (json_is_string(json_object_get(j, key))) return tn_fail(err, TN_E_NOMEM, "no memory for %s", what);
+  return tn_fail(err, TN_E_ARG, "%s/experiment.json: %s is missing or not as it was written", dir, what);
+}
+
 static double real_of(const json_t *j, const char *key)
 {
   const json_t *x = json_object_get(j, key);
@@ -59,7 +66,9 @@ static tn_status variants(tn_ab_exp *e, const json_t *j, const char *dir, tn_err
     out->counters = json_incref(json_object_get(x, "counters"));
     out->rss_bytes = real_of(x, "rss_bytes");
     out->load_s = real_of(x, "load_s");
-    if (!out->name || !out->title || !out->fingerprint) return bad(dir, "a variant's name, title or fingerprint", err);
+    if (!out->name) return no_text(x, "name", dir, "a variant's name", err);
+    if (!out->title) return no_text(x, "title", dir, "a variant's title", err);
+    if (!out->fingerprint) return no_text(x, "fingerprint", dir, "a variant's fingerprint", err);
     if (!chunks(e, v, x, "nll", &e->nll) || !chunks(e, v, x, "kld", &e->kld))
       return bad(dir, "a variant's nll or kld", err);
   }
@@ -75,12 +84,13 @@ static tn_status lists(tn_ab_exp *e, const json_t *j, const char *dir, tn_err *e
   json_array_foreach((json_t *)(uintptr_t)p, i, x)
   {
     e->prompt[e->n_prompts++] = (tn_ab_prompt){copy(x, "text"), json_integer_value(json_object_get(x, "n_tokens"))};
-    if (!e->prompt[i].text) return bad(dir, "a prompt's text", err);
+    if (!e->prompt[i].text) return no_text(x, "text", dir, "a prompt's text", err);
   }
   json_array_foreach((json_t *)(uintptr_t)r, i, x)
   {
     e->refused[e->n_refused++] = (tn_ab_refused){copy(x, "title"), copy(x, "reason")};
-    if (!e->refused[i].title || !e->refused[i].reason) return bad(dir, "a refused combination", err);
+    if (!e->refused[i].title) return no_text(x, "title", dir, "a refused combination", err);
+    if (!e->refused[i].reason) return no_text(x, "reason", dir, "a refusal's reason", err);
   }
   json_array_foreach((json_t *)(uintptr_t)w, i, x) if (json_is_string(x)) tn_ab_exp_warn(e, "%s", json_string_value(x));
   return TN_OK;

@@ -67,3 +67,15 @@ json_t *tn_ab_json(const tn_ab_exp *e, const tn_ab_results *r)
       noise, "variants", variants, "comparisons", comparisons, "refused", refused, "warnings", warnings, "machine",
       e->machine);
 }
+
+static int add(const char *bytes, size_t n, void *ctx)
+{
+  tn_text *t = ctx;
+  tn_text_add(t, bytes, n);
+  return t->failed ? -1 : 0;
+}
+
+void tn_ab_json_text(tn_text *t, const json_t *j, size_t flags)
+{
+  if (!j || json_dump_callback(j, add, t, flags) != 0) t->failed = true;
+}

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/text.h"
+#include "ab/report.h"
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
@@ -24,13 +24,15 @@ tn_status tn_ab_write(const char *dir, const char *name, const char *text, size_
   return st;
 }
 
+/* Takes over j. */
 static tn_status write_json(const char *dir, const char *name, json_t *j, tn_err *err)
 {
-  char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
-  tn_status st = text ? tn_ab_write(dir, name, text, strlen(text), err)
-                      : tn_fail(err, TN_E_NOMEM, "no memory for %s/%s", dir, name);
-  free(text);
+  tn_text t = {0};
+  tn_ab_json_text(&t, j, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
   json_decref(j);
+  tn_status st = t.failed ? tn_fail(err, TN_E_NOMEM, "no memory for %s/%s", dir, name)
+                          : tn_ab_write(dir, name, tn_text_str(&t), t.n, err);
+  tn_text_release(&t);
   return st;
 }
 
@@ -84,12 +86,8 @@ static tn_status samples(const tn_ab_exp *e, const char *dir, tn_err *err)
                             e->variant[v].name, "place", (int)s->place);
       for (uint32_t m = 0; j && m < TN_AB_N_METRICS; m++)
         if (isfinite(s->x[m])) json_object_set_new(j, tn_ab_metric_of((tn_ab_metric)m)->key, json_real(s->x[m]));
-      char *line = j ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-      if (line)
-        tn_text_addf(&t, "%s\n", line);
-      else
-        t.failed = true;
-      free(line);
+      tn_ab_json_text(&t, j, JSON_COMPACT | JSON_REAL_PRECISION(17));
+      tn_text_add(&t, "\n", 1);
       json_decref(j);
     }
   tn_status st = t.failed ? tn_fail(err, TN_E_NOMEM, "no memory for %s/samples.jsonl", dir)
