@@ -32,6 +32,9 @@ void tn_loop_look_after(tn_loop *l, bool cancel_all);
 /* One step, with its metrics. */
 void tn_loop_step(tn_loop *l);
 
+/* Sets what a request's `tenon` asks for, NULL: nothing; for the whole engine, between steps. false: *f says why. */
+bool tn_loop_set_options(tn_loop *l, const json_t *options, tn_fault *f);
+
 void tn_loop_publish(tn_loop *l);
 
 /* Job's first token, or its end without one: it no longer waits. */

@@ -92,6 +92,8 @@ static bool submit(tn_loop *l, tn_reply *c)
 /* The first choice of every prompt; the others follow once it has a token, so that they find its prompt in the cache. */
 static void begin(tn_loop *l, tn_job *j)
 {
+  tn_fault f;
+  if (!tn_loop_set_options(l, j->gen.options, &f)) tn_job_fail(j, &f);
   for (uint32_t i = 0; i < j->n_choices && j->fault.status == 0; i += j->gen.n) submit(l, &j->choices[i]);
   if (j->fault.status == 0) tn_job_begin(j);
 }

@@ -49,6 +49,8 @@ Test(limits, fields_are_named)
              {"{\"max_tokens\": 4}", "prompt"},
              {"{\"prompt\": \"a\", \"messages\": []}", "messages"},
              {"{\"prompt\": \"a\", \"stream_options\": {\"x\": true}, \"stream\": true}", "stream_options"},
+             {"{\"prompt\": \"a\", \"tenon\": {\"memory.paged.page_tokens\": 8}}", "tenon"},
+             {"{\"prompt\": \"a\", \"tenon\": {\"memory.paged.nothing\": 8}}", "tenon"},
              {"[1]", ""},
              {"{\"prompt\": \"a\"", ""},
              {"", ""},
