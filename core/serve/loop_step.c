@@ -65,6 +65,7 @@ static bool submit(tn_loop *l, tn_reply *c)
                   .n_stop = j->gen.n_stop_ids,
                   .priority = j->gen.priority,
                   .ignore_eog = j->gen.ignore_eos,
+                  .no_prefix = j->gen.no_prompt_cache,
                   .user = c};
   set_salt(&r, j->gen.salt);
   tn_err err = tn_err_init();

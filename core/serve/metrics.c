@@ -47,7 +47,8 @@ static const struct {
 } counts[TN_COUNT_N] = {
     [TN_COUNT_PROMPT_TOKENS] = {"vllm:prompt_tokens_total", "", "Prompt tokens of finished prefills", 1},
     [TN_COUNT_GENERATION_TOKENS] = {"vllm:generation_tokens_total", "", "Tokens generated", 1},
-    [TN_COUNT_CACHED_TOKENS] = {"vllm:prefix_cache_hits_total", "", "Prompt tokens that came from the cache", 1},
+    [TN_COUNT_CACHED_TOKENS] = {"tenon:prompt_tokens_cached_total", "", "Prompt tokens of answers that were not run",
+                                1},
     [TN_COUNT_STOP] = {"vllm:request_success_total", ",finished_reason=\"stop\"", "Requests answered", 1},
     [TN_COUNT_LENGTH] = {"vllm:request_success_total", ",finished_reason=\"length\"", NULL, 1},
     [TN_COUNT_ABORT] = {"vllm:request_success_total", ",finished_reason=\"abort\"", NULL, 1},

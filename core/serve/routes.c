@@ -108,6 +108,13 @@ static void print_figures(FILE *f, const char *model, const tn_loop_figures *g)
   gauge(f, model, "vllm:kv_cache_usage_perc", "Part of the KV cache that is in use, 1 is all", "gauge", usage);
   gauge(f, model, "vllm:num_preemptions_total", "Sequences that had to leave for a while", "counter",
         (double)e->n_preempted);
+  gauge(f, model, "vllm:prefix_cache_queries_total", "Prompt tokens looked for in the prefix index", "counter",
+        (double)e->prefix_asked);
+  gauge(f, model, "vllm:prefix_cache_hits_total", "Prompt tokens found there", "counter", (double)e->prefix_found);
+  gauge(f, model, "tenon:swapped_out_total", "Preemptions that kept their entries as bytes", "counter",
+        (double)e->n_swapped_out);
+  gauge(f, model, "tenon:kv_bytes_idle", "KV cache of the prefix index that nobody uses now", "gauge",
+        (double)e->kv_bytes_idle);
   gauge(f, model, "tenon:kv_bytes", "Memory of the KV cache", "gauge", (double)e->kv_bytes_total);
   gauge(f, model, "tenon:kv_bytes_used", "KV cache in use", "gauge", (double)e->kv_bytes_used);
   gauge(f, model, "tenon:weights_bytes", "Memory of the weights", "gauge", (double)e->weights_bytes);
