@@ -142,7 +142,7 @@ void tn_matrix_markdown(const tn_matrix *m, const tn_matrix_cfg *cfg, tn_text *t
       "| <0.01 = | the same, and bitwise the result of the approximate one alone: the other changed nothing |\n"
       "| refused | the composition says why it cannot work; the reason stands below the table |\n"
       "| **FAIL** | none of that; the reason stands below the table |\n\n"
-      "Weights are random: a class says that a pair runs and how far it strays, not how good it is.\n"
+      "With random weights a class says that a pair runs and how far it strays, not how good it is.\n"
       "In every cell that ran, the counters of both parts were above zero.\n\n"
       "%zu parts; %zu cells equal, %zu with a KLD, %zu refused, %zu failed.\n\n",
       TN_MATRIX_TEXT, TN_MATRIX_TOKENS, m->n_parts, m->counts[TN_CELL_EQUAL], m->counts[TN_CELL_KLD],

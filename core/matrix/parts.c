@@ -113,8 +113,10 @@ static tn_status fit_options(const tn_desc *d, uint32_t world, tn_matrix_part *p
 static tn_status add_part(const tn_matrix_cfg *cfg, const tn_found *f, const char *key, uint32_t world, tn_matrix *m,
                           tn_err *err)
 {
+  if (m->n_parts == MAX_PARTS)
+    return tn_fail(err, TN_E_UNSUPPORTED, "more than %u plugins on the search path", MAX_PARTS);
   tn_matrix_part *at = realloc(m->parts, (m->n_parts + 1) * sizeof *at);
-  if (!at || m->n_parts == MAX_PARTS) return no_memory(err);
+  if (!at) return no_memory(err);
   m->parts = at;
   tn_matrix_part *p = &m->parts[m->n_parts++];
   *p = (tn_matrix_part){.key = key, .slot = f->slot, .name = tn_strdup(f->name)};

@@ -78,6 +78,13 @@ static void keep(tn_diff_record *r, int side, const tn_traced *t, uint32_t i)
   r->has[side][t->pos[i]] = 1;
 }
 
+static int32_t bits_of(float x)
+{
+  int32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
 /* Row i of t against the first run's. */
 static void compare(tn_diff_record *r, const tn_traced *t, uint32_t i)
 {
@@ -86,7 +93,7 @@ static void compare(tn_diff_record *r, const tn_traced *t, uint32_t i)
   if (!r->has[0][t->pos[i]]) return;
   r->n_rows++;
   for (int64_t c = t->col0; c < t->col0 + t->n_cols; c++) {
-    if (memcmp(&a[c], &b[c], sizeof *a) == 0) continue;
+    if (bits_of(a[c]) == bits_of(b[c])) continue;
     double apart = fabs((double)a[c] - (double)b[c]);
     if (!(apart <= r->largest)) r->largest = apart;
     if (!differs && (r->row < 0 || t->pos[i] < r->row)) r->row = t->pos[i], r->col = c, r->a = a[c], r->b = b[c];
@@ -132,8 +139,7 @@ const tn_diff_record *tn_diff_first(const tn_diff *d)
 /* Floats in order as integers in order. */
 static int64_t ordered(float x)
 {
-  int32_t bits;
-  memcpy(&bits, &x, sizeof bits);
+  int32_t bits = bits_of(x);
   return bits < 0 ? (int64_t)INT32_MIN - bits : bits;
 }
 
