@@ -130,7 +130,8 @@ static void print_figures(FILE *f, const char *model, const tn_loop_figures *g)
     bool seen = false;
     for (uint32_t k = 0; k < g->n_counters; k++) {
       const tn_counter *a = &g->counters[i], *b = &g->counters[k];
-      if (k == i || strcmp(a->key, b->key) || strcmp(a->name, b->name) || strcmp(a->counter, b->counter)) continue;
+      bool same = !strcmp(a->key, b->key) && !strcmp(a->name, b->name) && !strcmp(a->counter, b->counter);
+      if (k == i || !same) continue;
       seen = seen || k < i;
       sum += b->value;
     }
