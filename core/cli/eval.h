@@ -29,6 +29,7 @@ typedef struct tn_eval { /* zeroed, then begun */
   tn_cli_args cli;
   tn_engine_args engine, reference; /* the second shares -c, -t and -b */
   bool has_reference;
+  bool decode;       /* scored tokens one at a time */
   tn_setup setup[2]; /* tested, reference; open while code is TN_EXIT_OK */
   tn_scorer *scorer[2];
 } tn_eval;
@@ -43,10 +44,16 @@ bool tn_eval_take_ref(tn_eval *e, int i, const char *value);
 int tn_eval_open(tn_eval *e);
 void tn_eval_close(tn_eval *e);
 
-static inline tn_subject tn_eval_tested(tn_eval *e) { return (tn_subject){&e->setup[0], e->scorer[0]}; }
+/* decode as asked for, and where a drafter is to be engaged. */
+static inline tn_subject tn_eval_subject(tn_eval *e, int i)
+{
+  return (tn_subject){&e->setup[i], e->scorer[i],
+                      e->decode || tn_composition_part(e->setup[i].composition, "draft") != NULL};
+}
+static inline tn_subject tn_eval_tested(tn_eval *e) { return tn_eval_subject(e, 0); }
 static inline tn_subject tn_eval_reference(tn_eval *e)
 {
-  return e->has_reference ? (tn_subject){&e->setup[1], e->scorer[1]} : (tn_subject){0};
+  return e->has_reference ? tn_eval_subject(e, 1) : (tn_subject){0};
 }
 
 /* What goes into JSON for an engine: fingerprint, untrained parts, counters. NULL: no memory. */

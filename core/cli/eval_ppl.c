@@ -10,6 +10,7 @@
       {"buckets", 0, "N", "also PPL for N equal ranges of text positions"},                                       \
       {"save-base", 0, "FILE", "record the laws that the reference, or without one the engine, gives"},           \
       {"compact", 0, "K", "record only the K most probable tokens of each"},                                      \
+      {"decode", 0, NULL, "scored tokens one at a time, as generation runs; a draft plugin implies it"},          \
   {                                                                                                               \
     "resume", 0, "FILE", "keep what is done in FILE, and go on from what it holds"                                \
   }
@@ -27,6 +28,7 @@ enum {
   O_BUCKETS,
   O_SAVE,
   O_COMPACT,
+  O_DECODE,
   O_RESUME,
   O_REF,
   O_BASE = O_REF + TN_N_EVAL_REF_OPTIONS
@@ -158,6 +160,7 @@ static bool take(ppl_args *a, int i, const char *v)
     case O_BUCKETS: return tn_cli_number(cli, name, v, 1, 1000, &a->buckets);
     case O_SAVE: a->save_file = v; return true;
     case O_COMPACT: return tn_cli_number(cli, name, v, 1, TN_BASE_MAX_K, &a->compact);
+    case O_DECODE: a->e.decode = true; return true;
     case O_RESUME: a->resume_file = v; return true;
     case O_BASE: a->base_file = v; return true;
     default: return tn_eval_take_ref(&a->e, i - O_REF, v);

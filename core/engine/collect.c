@@ -27,6 +27,7 @@ static void emit_token(tn_engine *e, tn_seq *s, int32_t token, const float *row)
 
 static bool is_stop(const tn_engine *e, const tn_seq *s, int32_t token)
 {
+  if (s->req.n_forced > 0) return false;
   for (uint32_t i = 0; i < e->cfg.n_eog; i++)
     if (e->eog[i] == token) return !s->req.ignore_eog;
   for (uint32_t i = 0; i < s->req.n_stop; i++)
@@ -47,9 +48,27 @@ static uint32_t append(tn_engine *e, tn_seq *s, int32_t token, const float *row)
   return s->n_tok - s->n_prompt >= s->req.max_new ? TN_FINISH_LENGTH : TN_FINISH_NONE;
 }
 
+/* The path that the forced tokens take through the drafted nodes, and the one behind it. A tree ends before the request's
+ * last token, so there is always one. */
+static void follow(const tn_seq *s, tn_verify_out *out)
+{
+  int64_t at = s->n_tok - s->n_prompt;
+  int32_t parent = -1;
+  for (uint32_t i = 0; i < s->n_nodes; i++) { /* parents come before their children */
+    if (s->node_parent[i] != parent || s->node_token[i] != s->req.forced[at]) continue;
+    out->path[out->n_path++] = parent = (int32_t)i;
+    at++;
+  }
+  out->next = s->req.forced[at];
+}
+
 /* Decides about the drafted nodes and what follows; logits row `first` is the pending token's. */
 static void decide(tn_engine *e, const tn_seq *s, uint32_t first, tn_verify_out *out)
 {
+  if (s->req.n_forced > 0) {
+    follow(s, out);
+    return;
+  }
   tn_tree tree = {s->n_nodes, e->dr.v ? e->dr.spec.q_kind : TN_Q_DELTA, s->node_token, s->node_parent, s->node_q};
   tn_history history = {.tokens = s->tokens, .n = s->n_tok};
   tn_verify_in in = {.mode = e->cfg.verify,
@@ -118,6 +137,9 @@ static tn_status collect_seq(tn_engine *e, uint32_t index, uint32_t *why, tn_err
   bool sample = whole && s->req.max_new > 0;
   if (sample) decide(e, s, first, v);
   if (sample) *why = say(e, s, first, v);
+  for (uint32_t i = 0; s->req.score && e->cfg.events.logits && i < v->n_path; i++)
+    e->cfg.events.logits(e->cfg.events.ctx, s->id, s->req.user, pos0 + s->run + i,
+                         row_of(e, s, first + 1 + (uint32_t)v->path[i]));
   tn_status st = commit(e, s, index, v);
   if (st != TN_OK) return tn_fail(err, st, "KV commit: %s", tn_status_name(st));
   if (sample && s->n_nodes > 0) s->n_drafted += s->n_nodes, s->n_accepted += v->n_path, s->n_verify++;

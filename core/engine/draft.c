@@ -50,7 +50,8 @@ static int64_t depth_limit(const tn_engine *e, const tn_seq *s)
 
 uint32_t tn_draft_limit(const tn_engine *e, const tn_seq *s)
 {
-  if (!e->dr.v || !s->kv || tn_seq_todo(s) != 1 || s->n_done < s->n_prompt || s->req.score) return 0;
+  if (!e->dr.v || !s->kv || tn_seq_todo(s) != 1 || s->n_done < s->n_prompt) return 0;
+  if (s->req.score && !s->req.n_forced) return 0;
   return depth_limit(e, s) < 1 ? 0 : e->dr.max_nodes;
 }
 

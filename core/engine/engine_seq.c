@@ -186,6 +186,13 @@ static tn_status check_request(const tn_engine *e, const tn_request *r, int64_t 
   if (r->max_new < 0)
     return tn_fail(err, TN_E_ARG, "max_new = %lld: must be >= 0, or -1 (until the context is full)",
                    (long long)r->max_new);
+  if (r->n_forced < 0 || (r->n_forced > 0 && r->max_new > r->n_forced))
+    return tn_fail(err, TN_E_ARG, "max_new = %lld: there are %lld forced tokens", (long long)r->max_new,
+                   (long long)r->n_forced);
+  for (int64_t i = 0; i < r->n_forced; i++)
+    if (r->forced[i] < 0 || (uint32_t)r->forced[i] >= e->n_vocab)
+      return tn_fail(err, TN_E_ARG, "forced token %lld is %d: the vocabulary has %u", (long long)i, r->forced[i],
+                     e->n_vocab);
   if (r->n_logprobs > TN_MAX_LOGPROBS)
     return tn_fail(err, TN_E_ARG, "logprobs = %u: at most %u", r->n_logprobs, TN_MAX_LOGPROBS);
   for (int64_t i = 0; i < r->n_prompt; i++)

@@ -15,13 +15,15 @@ static bool own_request(tn_seq *s, const tn_request *r)
 {
   s->req = *r;
   s->req.prompt = NULL;
+  int32_t *forced = dup_array(r->forced, (size_t)r->n_forced, sizeof *forced);
   int32_t *stop = dup_array(r->stop, r->n_stop, sizeof *stop);
   int32_t *bias_token = dup_array(r->sampling.bias_token, r->sampling.n_bias, sizeof *bias_token);
   float *bias = dup_array(r->sampling.bias, r->sampling.n_bias, sizeof *bias);
+  s->req.forced = forced;
   s->req.stop = stop;
   s->req.sampling.bias_token = bias_token;
   s->req.sampling.bias = bias;
-  return stop && bias_token && bias;
+  return forced && stop && bias_token && bias;
 }
 
 tn_status tn_seq_new(uint64_t id, const tn_request *req, int64_t max_len, tn_seq **out, tn_err *err)
@@ -32,7 +34,8 @@ tn_status tn_seq_new(uint64_t id, const tn_request *req, int64_t max_len, tn_seq
     s->id = id;
     s->state = TN_SEQ_WAITING;
     s->n_prompt = s->n_tok = s->n_given = req->n_prompt;
-    if (req->score && req->score_from > 0 && req->score_from < req->n_prompt) s->n_given = req->score_from;
+    if (req->score && !req->n_forced && req->score_from > 0 && req->score_from < req->n_prompt)
+      s->n_given = req->score_from;
     s->max_len = max_len;
     s->cap = max_len + 1;
     s->next_evict = TN_POS_INF;
@@ -53,6 +56,7 @@ tn_status tn_seq_new(uint64_t id, const tn_request *req, int64_t max_len, tn_seq
 void tn_seq_free(tn_seq *s)
 {
   if (!s) return;
+  free((void *)(uintptr_t)s->req.forced);
   free((void *)(uintptr_t)s->req.stop);
   free((void *)(uintptr_t)s->req.sampling.bias_token);
   free((void *)(uintptr_t)s->req.sampling.bias);

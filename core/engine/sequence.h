@@ -41,6 +41,8 @@ typedef struct tn_request { /* arrays are copied at submission */
   uint64_t sibling; /* a sequence with the same prompt: this one waits for its entries, 0: none. For n answers, n - 1
                      * requests name the first; where nothing is shared they do not wait */
   void *user;       /* handed back in events */
+  const int32_t *forced; /* [n_forced] what generation writes, whatever the logits say; NULL: it chooses. Drafts are */
+  int64_t n_forced;      /* verified against it. max_new is at most n_forced, and no token ends the request */
 } tn_request;
 
 #define TN_MAX_LOGPROBS 20u

@@ -30,6 +30,7 @@ tn_status tn_answer_score(const tn_subject *s, const int32_t *tokens, int64_t n,
                    (long long)n);
   reading r = {tokens, s->setup->model->shape.n_vocab, out};
   tn_score t = {.tokens = tokens, .n = n, .first = n_prompt - 1, .row = on_row, .ctx = &r};
+  t.decode = s->decode && t.first > 0;
   tn_status st = tn_scorer_run(s->scorer, s->setup->engine, &t, err);
   out->exact = out->n_top == out->n;
   return st;

@@ -98,11 +98,13 @@ static tn_status run_chunk(run *r, uint32_t chunk, bool *on, tn_err *err)
   if (c->bos >= 0) r->text[0] = c->bos;
   side tested = {r, TESTED}, reference = {r, REFERENCE};
   tn_score t = {.tokens = r->text, .n = c->n_ctx, .first = c->n_prompt, .row = on_row, .ctx = &tested};
+  t.decode = a->tested.decode;
   r->n_out = r->seen[TESTED] = r->seen[REFERENCE] = 0;
   r->ahead.n = r->ahead.head = 0;
   tn_status st = a->base ? tn_base_chunk(a->base, chunk, err) : TN_OK;
   if (st == TN_OK) st = tn_scorer_begin(a->tested.scorer, a->tested.setup->engine, &t, err);
   t.ctx = &reference;
+  t.decode = a->reference.decode;
   if (st == TN_OK && a->reference.setup) st = tn_scorer_begin(a->reference.scorer, a->reference.setup->engine, &t, err);
   for (const tn_subject *s; st == TN_OK && *on && (s = next_of(r));) {
     st = tn_scorer_step(s->scorer, err);

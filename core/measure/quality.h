@@ -18,6 +18,7 @@
 typedef struct tn_subject { /* an engine to be measured, and the scorer that its events go to; borrowed */
   tn_setup *setup;          /* NULL: there is none */
   tn_scorer *scorer;
+  bool decode; /* scored tokens run one at a time, see tn_score; needed where drafts are to be engaged */
 } tn_subject;
 
 /* Tokens of a text as they are cut, and what all its chunks share. */

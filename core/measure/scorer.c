@@ -60,6 +60,8 @@ tn_status tn_scorer_begin(tn_scorer *s, tn_engine *e, const tn_score *t, tn_err 
   if (t->n < 2 || t->first < 0 || t->first > t->n - 2)
     return tn_fail(err, TN_E_ARG, "rows from %lld on of a text of %lld tokens: there is none to score",
                    (long long)t->first, (long long)t->n);
+  if (t->decode && t->first < 1)
+    return tn_fail(err, TN_E_ARG, "one token at a time from the first one on: there is no prompt");
   s->text = *t;
   s->out = NULL;
   tn_request q = {.prompt = t->tokens,
@@ -68,6 +70,11 @@ tn_status tn_scorer_begin(tn_scorer *s, tn_engine *e, const tn_score *t, tn_err 
                   .score = 1,
                   .score_from = t->first,
                   .no_prefix = 1};
+  if (t->decode) {
+    q.n_prompt = t->first;
+    q.forced = t->tokens + t->first;
+    q.n_forced = q.max_new = t->n - t->first;
+  }
   return submit(s, e, &q, err);
 }
 

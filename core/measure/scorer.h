@@ -19,6 +19,8 @@ typedef struct tn_score { /* a text to read */
   const int32_t *tokens;  /* [n] borrowed until it is done */
   int64_t n;              /* >= 2 */
   int64_t first; /* 0 .. n - 2: the rows at text positions first .. n - 2 are told; row i predicts tokens[i + 1] */
+  bool decode; /* first >= 1: tokens[first ..] one at a time, as generation writes them, with the composition's drafts;
+                * false: as a prompt, in chunks. Eviction policies take the first `first` tokens for the prompt */
   /* logits: [n_vocab], borrowed until return. In order of pos, each once. Another status than TN_OK ends the text. */
   tn_status (*row)(void *ctx, int64_t pos, const float *logits, tn_err *err);
   void *ctx;

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "quality_rig.h"
 #include "support/engine_rig.h"
@@ -95,6 +96,63 @@ Test(measure_quality, eviction_sees_the_chunks_prompt)
   tn_chunks_free(&c);
   quality_close(a);
   quality_close(b);
+}
+
+static uint64_t counter(const quality_rig *r, const char *name)
+{
+  tn_counter c[64];
+  uint32_t n = tn_engine_counters(r->s.engine, c, 64);
+  for (uint32_t i = 0; i < n && i < 64; i++)
+    if (!strcmp(c[i].counter, name)) return c[i].value;
+  return 0;
+}
+
+/* Token by token, drafts verified against the text, the rows are those of a prompt: with a policy that acts at the
+ * prompt's end as well. The text repeats itself, so that drafts are accepted. */
+Test(measure_quality, one_token_at_a_time)
+{
+  static const char *const sets[][6] = {{"compose.draft=ngram", NULL},
+                                        {"compose.draft=ngram", "compose.eviction=snapkv", "compose.memory=paged",
+                                         "eviction.snapkv.share=0.5", "eviction.snapkv.window=4", NULL},
+                                        {"compose.draft=ngram", "compose.kv=int8", NULL}};
+  for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
+    quality_rig *a = quality_open("llama", sets[k]), *b = quality_open("llama", sets[k]);
+    tn_chunks c = quality_chunks(a, 2, 60, 30);
+    for (int64_t i = 0; i < c.n_tokens; i++) c.tokens[i] = c.tokens[i % 7];
+    tn_quality q = {0};
+    tn_err err = tn_err_init();
+    tn_quality_args args = {.tested = quality_subject(a), .reference = quality_subject(b), .chunks = &c};
+    args.tested.decode = true;
+    cr_assert(eq(int, tn_quality_measure(&args, &q, &err), TN_OK), "%s", err.msg);
+    cr_assert(eq(i64, q.n, 58));
+    for (int64_t i = 0; i < q.n; i++) cr_expect(eq(dbl, q.tokens[i].kld, 0.0), "%zu: token %ld", k, (long)i);
+    cr_expect(gt(u64, counter(a, "accepted"), 10));
+    cr_expect(eq(u64, counter(b, "drafted"), 0));
+    tn_quality_free(&q);
+    tn_chunks_free(&c);
+    quality_close(a);
+    quality_close(b);
+  }
+}
+
+Test(measure_quality, forced_tokens_that_cannot_be)
+{
+  quality_rig *a = quality_open("llama", NULL);
+  int32_t text[4] = {1, 2, 3, 1 << 20};
+  uint64_t seq;
+  tn_err err = tn_err_init();
+  tn_request q = {.prompt = text,
+                  .n_prompt = 2,
+                  .max_new = 2,
+                  .sampling = tn_sampling_default(),
+                  .forced = text + 2,
+                  .n_forced = 1};
+  cr_expect(eq(int, tn_engine_submit(a->s.engine, &q, &seq, &err), TN_E_ARG));
+  cr_expect(eq(str, err.msg, "max_new = 2: there are 1 forced tokens"));
+  q.n_forced = 2;
+  cr_expect(eq(int, tn_engine_submit(a->s.engine, &q, &seq, &err), TN_E_ARG));
+  cr_expect(strstr(err.msg, "forced token 1 is 1048576: the vocabulary has ") != NULL, "%s", err.msg);
+  quality_close(a);
 }
 
 typedef struct ending {
