@@ -85,12 +85,16 @@ static int32_t window_token(const tn_history *h, int64_t take, int64_t i)
   return at < h->n ? h->tokens[at] : h->path[at - h->n];
 }
 
+static bool no_penalty(const tn_sampling *how)
+{
+  return how->repetition == 1 && how->presence == 0 && how->frequency == 0;
+}
+
 static void penalise(tn_sampler *s, const tn_sampling *how, const tn_history *h)
 {
-  bool off = how->repetition == 1 && how->presence == 0 && how->frequency == 0;
   int64_t all = h ? h->n + h->n_path : 0,
           take = how->penalty_last < 0 || how->penalty_last > all ? all : how->penalty_last;
-  if (off || take == 0) return;
+  if (no_penalty(how) || take == 0) return;
   for (int64_t i = 0; i < take; i++) {
     int32_t t = window_token(h, take, i);
     if (t >= 0 && (uint32_t)t < s->n_vocab) s->seen[t]++;
@@ -182,12 +186,14 @@ static int32_t best_logit(const tn_sampler *s)
 
 tn_law tn_sampler_law(tn_sampler *s, const tn_sampling *how, const float *logits, const tn_history *h)
 {
+  bool greedy = how->temperature == 0 || how->top_p == 0;
+  if (greedy && how->n_bias == 0 && no_penalty(how)) return one_token(s, tn_argmax(logits, s->n_vocab));
   for (uint32_t i = 0; i < s->n_vocab; i++) s->logit[i] = (double)logits[i];
   for (uint32_t i = 0; i < how->n_bias; i++) s->logit[how->bias_token[i]] += (double)how->bias[i];
   penalise(s, how, h);
   int32_t top = best_logit(s);
   double best = s->logit[top];
-  if (how->temperature == 0 || how->top_p == 0 || !isfinite(best)) return one_token(s, top);
+  if (greedy || !isfinite(best)) return one_token(s, top);
   uint32_t n = 0;
   for (uint32_t i = 0; i < s->n_vocab; i++)
     if (s->logit[i] > -INFINITY) s->c[n++] = (cand){s->logit[i], (int32_t)i, 0};
@@ -225,12 +231,44 @@ double tn_law_p(const tn_law *law, int32_t token)
   return 0;
 }
 
+/* The largest of n numbers, NaN aside; -inf when there is none. Four sums of four lanes, none waits for another. */
+static float largest(const float *x, uint32_t n)
+{
+  typedef float v4 __attribute__((vector_size(16)));
+  typedef int32_t m4 __attribute__((vector_size(16)));
+  const float none = -INFINITY;
+  v4 top[4];
+  float best = none;
+  uint32_t i = 0;
+  for (int k = 0; k < 4; k++) top[k] = (v4){none, none, none, none};
+  for (; i + 16 <= n; i += 16) {
+    for (int k = 0; k < 4; k++) {
+      v4 y;
+      memcpy(&y, x + i + 4 * k, sizeof y);
+      m4 more = y > top[k];
+      top[k] = (v4)(((m4)y & more) | ((m4)top[k] & ~more));
+    }
+  }
+  for (; i < n; i++) best = x[i] > best ? x[i] : best;
+  for (int k = 0; k < 16; k++) best = top[k / 4][k % 4] > best ? top[k / 4][k % 4] : best;
+  return best;
+}
+
 int32_t tn_argmax(const float *logits, uint32_t n)
 {
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < n; i++)
-    if (logits[i] > logits[best] || isnan(logits[best])) best = i;
-  return (int32_t)best;
+  enum { CHUNK = 1024 };
+  float top = -INFINITY;
+  uint32_t from = 0; /* of the first chunk that holds the largest */
+  for (uint32_t i = 0; i < n; i += CHUNK) {
+    float here = largest(logits + i, n - i < CHUNK ? n - i : CHUNK);
+    if (here > top) {
+      top = here;
+      from = i;
+    }
+  }
+  for (uint32_t i = from; i < n; i++)
+    if (logits[i] == top) return (int32_t)i;
+  return 0;
 }
 
 double tn_log_sum_exp(const float *logits, uint32_t n)

@@ -50,11 +50,11 @@ static int64_t straight_rows(const tnk_fmt *f)
  * works all the time; a single pass the lines just ahead of it. */
 static tnk_ask ask_of(const tnk_panels *p, const uint8_t *panel, int64_t begin, int64_t pass, int64_t passes)
 {
-  const size_t share = p->panel_bytes / (size_t)p->blocks; /* of a block */
+  const size_t share = p->share;
   const uintptr_t at = (uintptr_t)panel + (size_t)begin * share;
   if (passes == 1) return (tnk_ask){at + TNK_AHEAD, share, share};
-  return (tnk_ask){at + p->panel_bytes + share * (size_t)pass / (size_t)passes, share,
-                   share / (size_t)passes + TNK_LINE / 2};
+  const size_t part = (uint32_t)share / (uint32_t)passes;
+  return (tnk_ask){at + p->panel_bytes + part * (size_t)pass, share, part + TNK_LINE / 2};
 }
 
 /* A few rows: straight from the panel's bits. */

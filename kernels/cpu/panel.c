@@ -23,6 +23,7 @@ size_t tnk_panels_size(tnk_panels *p)
     if (rest) p->panel_bytes += tnk_record(f, rest).bytes;
   }
   p->panel_bytes = (p->panel_bytes + TNK_LINE - 1) / TNK_LINE * TNK_LINE;
+  p->share = p->blocks ? p->panel_bytes / (size_t)p->blocks : 0;
   return p->panel_bytes * (size_t)p->panels;
 }
 

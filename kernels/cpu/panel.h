@@ -57,6 +57,7 @@ typedef struct tnk_panels {
   int64_t blocks; /* ceil(k / 32) */
   int64_t panels; /* ceil(n / 16) */
   size_t panel_bytes;
+  size_t share; /* bytes of a block in a panel, scales included, rounded down */
   int format;    /* index in TNK_FORMATS, -1: the general kernels */
   uint8_t *data; /* [panels][panel_bytes], 64-aligned; whose it is, the user of this struct knows */
 } tnk_panels;
@@ -91,7 +92,7 @@ static inline tnk_rec tnk_record(const tnk_fmt *f, int64_t nb)
   return r;
 }
 
-/* Fills blocks, panels, panel_bytes and format from fmt, n and k; returns the bytes of all panels. */
+/* Fills blocks, panels, panel_bytes, share and format from fmt, n and k; returns the bytes of all panels. */
 size_t tnk_panels_size(tnk_panels *p);
 
 enum { TNK_N_FORMATS = 12 };

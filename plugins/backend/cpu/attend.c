@@ -207,7 +207,7 @@ static void share_rows(task *t, int64_t tile_index, int64_t r0, int64_t r1)
       for (uint64_t left = seen; left; left &= left - 1) {
         const int64_t bit = __builtin_ctzll(left), rank = tile_index * TNK_KEYS + bit, n = t->s.view->n;
         const int64_t entry = rank < n ? rank : n + tn_cpu_slot_at(c->b, r, rank - n);
-        __atomic_fetch_add(&signal[entry], llrint(ldexp((double)p[bit], 32)), __ATOMIC_RELAXED);
+        __atomic_fetch_add(&signal[entry], llrint((double)p[bit] * 0x1p32), __ATOMIC_RELAXED);
       }
     }
   }
