@@ -7,6 +7,7 @@
 static atomic_ullong left;
 static atomic_bool fired;
 static atomic_llong live;
+static atomic_ullong calls;
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -19,6 +20,7 @@ void __wrap_free(void *p);
 
 static bool fails(void)
 {
+  calls++;
   unsigned long long n = atomic_load(&left);
   while (n > 0 && !atomic_compare_exchange_weak(&left, &n, n - 1)) continue;
   if (n == 1) atomic_store(&fired, true);
@@ -61,3 +63,5 @@ bool oom_fired(void)
 }
 
 int64_t oom_live(void) { return live; }
+
+uint64_t oom_calls(void) { return calls; }

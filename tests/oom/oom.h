@@ -16,4 +16,7 @@ bool oom_fired(void);
 /* Allocations not yet freed. */
 int64_t oom_live(void);
 
+/* Calls of malloc, calloc and realloc so far. */
+uint64_t oom_calls(void);
+
 #endif

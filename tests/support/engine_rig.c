@@ -12,8 +12,11 @@ static void on_token(void *ctx, const tn_token_event *e)
 {
   rig *r = ctx;
   rig_result *x = result_of(r, e->user);
-  x->tokens = realloc(x->tokens, (x->n + 1) * sizeof *x->tokens);
-  x->logprobs = realloc(x->logprobs, (x->n + 1) * sizeof *x->logprobs);
+  if ((x->n & (x->n - 1)) == 0) { /* full: 0, or a power of two */
+    const size_t room = x->n ? 2 * (size_t)x->n : 1;
+    x->tokens = realloc(x->tokens, room * sizeof *x->tokens);
+    x->logprobs = realloc(x->logprobs, room * sizeof *x->logprobs);
+  }
   x->tokens[x->n] = e->token;
   x->logprobs[x->n++] = e->logprob;
   if (r->on_token) r->on_token(r->on_token_ctx, e);
