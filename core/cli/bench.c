@@ -266,7 +266,7 @@ static int run_engine(bench_args *a, uint32_t variant, int64_t threads, int64_t 
   if (code == TN_EXIT_OK) {
     if (e.verbose) tn_engine_print_memory(stderr, &s, true);
     tn_status st = tn_roofline_read(tn_engine_stat(s.engine).threads, &r.bounds.read, &err);
-    if (st == TN_OK) st = tn_roofline_int_ops(s.engine, &r.bounds.int_ops, &err);
+    if (st == TN_OK) st = tn_roofline_int_ops(s.engine, &r.bounds, &err);
     if (st != TN_OK) {
       code = tn_cli_fail(&a->cli, &err);
     } else {

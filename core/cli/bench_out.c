@@ -82,10 +82,12 @@ static void set_cost(json_t *j, const tn_bounds *b, const tn_cost *c, double sec
 {
   json_object_set_new(j, "bytes", json_integer((json_int_t)c->bytes));
   json_object_set_new(j, "int_ops", json_integer((json_int_t)c->int_ops));
+  json_object_set_new(j, "byte_ops", json_integer((json_int_t)c->byte_ops));
   json_object_set_new(j, "read_rate", json_integer((json_int_t)b->read));
   json_object_set_new(j, "int_rate", b->int_ops > 0 ? json_integer((json_int_t)b->int_ops) : json_null());
+  json_object_set_new(j, "byte_rate", b->byte_ops > 0 ? json_integer((json_int_t)b->byte_ops) : json_null());
   json_object_set_new(j, "share_read", share(c->bytes / seconds, b->read));
-  json_object_set_new(j, "share_int", share(c->int_ops / seconds, b->int_ops));
+  json_object_set_new(j, "share_int", share(tn_cost_compute(c, b), seconds));
   json_object_set_new(j, "share_bound", share(tn_cost_bound(c, b), seconds));
 }
 
@@ -229,7 +231,7 @@ static int test_line(tn_bench_out *o, const json_t *f, const tn_bounds *b, const
   add(c, &n, "test", 15, "%s", name);
   add(c, &n, "t/s", 20, "%.2f ± %.2f", r->avg_ts, r->sd_ts);
   add_percent(c, &n, "read %", r->cost.bytes / r->avg_ns * 1e9, b->read);
-  add_percent(c, &n, "int %", r->cost.int_ops / r->avg_ns * 1e9, b->int_ops);
+  add_percent(c, &n, "int %", tn_cost_compute(&r->cost, b), r->avg_ns * 1e-9);
   if (!o->variant) return put_line(o, c, n);
   add(c, &n, "KV MiB", 9, "%.2f", (double)r->kv_peak / 1048576);
   add(c, &n, "RSS MiB", 9, "%.1f", (double)tn_rss_peak() / 1048576);
@@ -249,8 +251,8 @@ static int op_line(tn_bench_out *o, const tn_bounds *b, const tn_bench_op *op)
   add(c, &n, "us", 11, "%.1f", op->seconds * 1e6);
   add(c, &n, "GB/s", 7, "%.2f", op->cost.bytes / op->seconds * 1e-9);
   add_percent(c, &n, "read %", op->cost.bytes / op->seconds, b->read);
-  add(c, &n, "Tops", 7, "%.4f", op->cost.int_ops / op->seconds * 1e-12);
-  add_percent(c, &n, "int %", op->cost.int_ops / op->seconds, b->int_ops);
+  add(c, &n, "Tops", 7, "%.4f", (op->cost.int_ops + op->cost.byte_ops) / op->seconds * 1e-12);
+  add_percent(c, &n, "int %", tn_cost_compute(&op->cost, b), op->seconds);
   add_percent(c, &n, "bound %", tn_cost_bound(&op->cost, b), op->seconds);
   return put_line(o, c, n);
 }
@@ -262,7 +264,8 @@ void tn_bench_out_bounds(tn_bench_out *o, const tn_setup *s, const tn_bounds *b)
   size_t n = strlen(o->notes);
   char print[TN_FINGERPRINT_HEX + 1], peak[64] = "no measured peak of the backend";
   tn_composition_short(s->composition, print);
-  if (b->int_ops > 0) snprintf(peak, sizeof peak, "int peak %.3f Tops", b->int_ops * 1e-12);
+  if (b->int_ops > 0)
+    snprintf(peak, sizeof peak, "int peak %.3f Tops, of 8-bit codes %.3f", b->int_ops * 1e-12, b->byte_ops * 1e-12);
   snprintf(o->notes + n, sizeof o->notes - n, "%s: read %.2f GB/s, %s; composition %s\n",
            tn_engine_stat(s->engine).device, b->read * 1e-9, peak, print);
 }

@@ -116,6 +116,7 @@ static tn_status step(course *c, uint32_t *rows, tn_err *err)
   c->steps++;
   c->cost.bytes += cost.bytes + kv + *rows * tn_cost_kv_token(c->e, -1);
   c->cost.int_ops += cost.int_ops;
+  c->cost.byte_ops += cost.byte_ops;
   return TN_OK;
 }
 

@@ -208,6 +208,7 @@ static tn_cost cost_of(const ops *o, uint32_t k, const tn_batch *b)
     tn_cost c = tn_cost_of(o->e, r->first, r->last, b->n_rows, b->n_out);
     sum.bytes += c.bytes;
     sum.int_ops += c.int_ops;
+    sum.byte_ops += c.byte_ops;
     for (uint32_t n = r->first; n < r->last; n++)
       if (p->ops[n]->kind == TN_OP_ATTEND) sum.bytes += attend_bytes(o, p->ops[n], b->n_rows);
   }

@@ -121,20 +121,29 @@ static void peak_of_worker(void *arg, uint32_t worker, uint32_t n)
   j->rate[worker] = rate[WINDOWS / 2];
 }
 
-tn_status tn_roofline_int_ops(const tn_engine *e, double *out, tn_err *err)
+/* The rate of one loop on all workers. */
+static double rate_of(tn_pool *pool, uint32_t threads, tnk_peak loop, peak_job *j)
+{
+  double sum = 0;
+  j->loop = loop;
+  tn_pool_gang(pool, peak_of_worker, j);
+  for (uint32_t i = 0; i < threads; i++) sum += j->rate[i];
+  return sum;
+}
+
+tn_status tn_roofline_int_ops(const tn_engine *e, tn_bounds *out, tn_err *err)
 {
   const tn_instance *in = &e->exec->ranks[0].backend;
-  const tnk_ext_peak *peak = in->desc->ext ? in->desc->ext(in->inst, "tenon.peak/1") : NULL;
+  const tnk_ext_peak *peak = in->desc->ext ? in->desc->ext(in->inst, "tenon.peak/2") : NULL;
   tn_pool *pool = NULL;
-  *out = 0;
+  out->int_ops = out->byte_ops = 0;
   if (!peak) return TN_OK;
   peak_job *j = tn_zalloc(1, sizeof *j + e->cfg.threads * sizeof *j->rate);
   tn_status st = tn_pool_new(e->cfg.threads, &pool, err);
   if (st == TN_OK && !j) st = tn_fail(err, TN_E_NOMEM, "no memory to measure the operation rate");
   if (st == TN_OK) {
-    j->loop = peak->loop(in->inst);
-    tn_pool_gang(pool, peak_of_worker, j);
-    for (uint32_t i = 0; i < e->cfg.threads; i++) *out += j->rate[i];
+    out->int_ops = rate_of(pool, e->cfg.threads, peak->loop(in->inst, 4), j);
+    out->byte_ops = rate_of(pool, e->cfg.threads, peak->loop(in->inst, 8), j);
   }
   tn_pool_free(pool);
   free(j);

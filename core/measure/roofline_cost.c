@@ -30,6 +30,11 @@ static bool is_float(const tn_tensor *t)
          (t->dtype == TN_DT_LAYOUT && t->layout->kind != TN_LAY_AFFINE && t->layout->kind != TN_LAY_TABLE);
 }
 
+static bool is_bytes(const tn_tensor *t)
+{
+  return t->dtype == TN_DT_Q8_0 || (t->dtype == TN_DT_LAYOUT && t->layout->bits == 8);
+}
+
 static void add_record(tn_cost *c, const tn_program *p, const tn_op *op, uint32_t n_rows, uint32_t n_out, bool act_int8)
 {
   double rows = op->out[0] >= 0 && p->acts[op->out[0]]->rows == TN_ROWS_OUT ? n_out : n_rows;
@@ -38,7 +43,8 @@ static void add_record(tn_cost *c, const tn_program *p, const tn_op *op, uint32_
     if (!w) continue;
     double n = (double)w->ne[1], k = (double)w->ne[0];
     c->bytes += row_bytes(w) * (op->kind == TN_OP_EMBED ? rows : n);
-    if (op->kind == TN_OP_LINEAR && act_int8 && !is_float(w)) c->int_ops += 2 * rows * k * n;
+    if (op->kind != TN_OP_LINEAR || !act_int8 || is_float(w)) continue;
+    *(is_bytes(w) ? &c->byte_ops : &c->int_ops) += 2 * rows * k * n;
   }
 }
 
@@ -77,8 +83,13 @@ double tn_cost_kv(const tn_engine *e, const tn_seq *s, int32_t layer)
   return sum;
 }
 
+double tn_cost_compute(const tn_cost *c, const tn_bounds *b)
+{
+  return (b->int_ops > 0 ? c->int_ops / b->int_ops : 0) + (b->byte_ops > 0 ? c->byte_ops / b->byte_ops : 0);
+}
+
 double tn_cost_bound(const tn_cost *c, const tn_bounds *b)
 {
-  double read = b->read > 0 ? c->bytes / b->read : 0, compute = b->int_ops > 0 ? c->int_ops / b->int_ops : 0;
+  double read = b->read > 0 ? c->bytes / b->read : 0, compute = tn_cost_compute(c, b);
   return read > compute ? read : compute;
 }

@@ -11,9 +11,10 @@
 #include "idot_scalar.h"
 #endif
 
-/* One block times all rows, added to t. */
-TNK_AI void one_block(const tnk_peak_data *d, int64_t b, vi *t)
+/* One block times all rows, added to t; bits is a constant at every call. */
+TNK_AI void one_block(const int bits, const tnk_peak_data *d, int64_t b, vi *t)
 {
+  const int chain = TNK_CHAIN(bits);
   vp c[TNK_PEAK_ROWS];
   TNK_UNROLL
   for (int j = 0; j < 8; j++) {
@@ -21,20 +22,30 @@ TNK_AI void one_block(const tnk_peak_data *d, int64_t b, vi *t)
     TNK_UNROLL
     for (int r = 0; r < TNK_PEAK_ROWS; r++) {
       const va x = va_load(d->row[r][b] + 4 * j);
-      c[r] = j % TNK_CHAIN(4) == 0 ? vp_mul(w, x) : vp_mla(c[r], w, x);
-      if (j % TNK_CHAIN(4) == TNK_CHAIN(4) - 1) t[r] = vi_add(t[r], vi_of(c[r]));
+      if (bits == 8 && TNK_SIGNED8) {
+        t[r] = vi_add(t[r], vi_mul8(w, x));
+        continue;
+      }
+      c[r] = j % chain == 0 ? vp_mul(w, x) : vp_mla(c[r], w, x);
+      if (j % chain == chain - 1) t[r] = vi_add(t[r], vi_of(c[r]));
     }
   }
 }
 
-uint64_t TNK_NAME(tnk_peak)(const tnk_peak_data *d, uint64_t rounds, int32_t *sum)
+TNK_AI uint64_t peak(const int bits, const tnk_peak_data *d, uint64_t rounds, int32_t *sum)
 {
   for (uint64_t i = 0; i < rounds; i++) {
     vi t[TNK_PEAK_ROWS];
     memset(t, 0, sizeof t);
-    for (int64_t b = 0; b < TNK_PEAK_BLOCKS; b++) one_block(d, b, t);
+    for (int64_t b = 0; b < TNK_PEAK_BLOCKS; b++) one_block(bits, d, b, t);
     memcpy(sum, t, sizeof t);
     __asm__ volatile("" : : "r"(d), "r"(sum) : "memory"); /* the next round is not this one */
   }
   return rounds * (2u * TNK_PEAK_BLOCKS * TNK_BLOCK * TNK_PANEL * TNK_PEAK_ROWS);
+}
+
+uint64_t TNK_NAME(tnk_peak)(const tnk_peak_data *d, uint64_t rounds, int32_t *sum) { return peak(4, d, rounds, sum); }
+uint64_t TNK_NAME(tnk_peak_bytes)(const tnk_peak_data *d, uint64_t rounds, int32_t *sum)
+{
+  return peak(8, d, rounds, sum);
 }

@@ -64,9 +64,9 @@ static const char *const fields[] = {"build_commit",   "build_number", "cpu_info
                                      "n_ubatch",       "n_threads",    "cpu_mask",     "cpu_strict",     "poll",
                                      "type_k",         "type_v",       "n_gpu_layers", "split_mode",     "main_gpu",
                                      "no_kv_offload",  "flash_attn",   "tensor_split", "use_mmap",       "embeddings"};
-static const char *const figures[] = {"n_prompt", "n_gen",      "n_depth",   "test_time",  "avg_ns",  "stddev_ns",
-                                      "avg_ts",   "stddev_ts",  "n_seqs",    "bytes",      "int_ops", "read_rate",
-                                      "int_rate", "share_read", "share_int", "fingerprint"};
+static const char *const figures[] = {"n_prompt",  "n_gen",     "n_depth",  "test_time",  "avg_ns",    "stddev_ns",
+                                      "avg_ts",    "stddev_ts", "n_seqs",   "bytes",      "int_ops",   "byte_ops",
+                                      "byte_rate", "read_rate", "int_rate", "share_read", "share_int", "fingerprint"};
 
 Test(bench_out, json)
 {

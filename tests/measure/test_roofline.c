@@ -51,7 +51,8 @@ Test(roofline, codes_count_as_operations)
   double layer = 2 * d * q + 2 * d * kv + 3 * d * m->d_ff, weights = m->n_layers * layer + d * m->n_vocab;
   double norms = (2.0 * m->n_layers + 1) * d * 4, row = bench_file_bytes(r, "token_embd.weight") / m->n_vocab;
   tn_cost c = tn_cost_of(r->e, 0, UINT32_MAX, 5, 5);
-  cr_expect(eq(dbl, c.int_ops, 2 * 5 * weights));
+  cr_expect(eq(dbl, c.byte_ops, 2 * 5 * weights));
+  cr_expect(eq(dbl, c.int_ops, 0), "all of them have 8 bits");
   cr_expect(eq(dbl, c.bytes, weights + weights / 32 * 4 + norms + 5 * row),
             "a byte a weight and an f32 for 32 of them");
   cr_expect(eq(dbl, tn_cost_kv_token(r->e, 1), 2 * kv * (1 + 2.0 / 32)));
@@ -91,25 +92,28 @@ Test(roofline, cache_by_layer_and_sequence)
 
 Test(roofline, bound_is_the_larger)
 {
-  tn_bounds b = {.read = 100, .int_ops = 1000};
-  cr_expect(eq(dbl, tn_cost_bound(&(tn_cost){500, 1000}, &b), 5));
-  cr_expect(eq(dbl, tn_cost_bound(&(tn_cost){500, 7000}, &b), 7));
-  cr_expect(eq(dbl, tn_cost_bound(&(tn_cost){500, 7000}, &(tn_bounds){.read = 100}), 5), "no rate, no bound");
+  tn_bounds b = {.read = 100, .int_ops = 1000, .byte_ops = 500};
+  cr_expect(eq(dbl, tn_cost_bound(&(tn_cost){500, 1000, 0}, &b), 5));
+  cr_expect(eq(dbl, tn_cost_bound(&(tn_cost){500, 7000, 0}, &b), 7));
+  cr_expect(eq(dbl, tn_cost_bound(&(tn_cost){500, 7000, 1000}, &b), 9), "codes of 8 bits have a rate of their own");
+  cr_expect(eq(dbl, tn_cost_bound(&(tn_cost){500, 7000, 7000}, &(tn_bounds){.read = 100}), 5), "no rate, no bound");
 }
 
 Test(roofline, rates)
 {
   bench_rig *a = bench_open("llama", cpu), *b = bench_open("llama", ref);
   tn_err err = tn_err_init();
-  double read, ops;
+  double read;
+  tn_bounds ops;
   for (uint32_t threads = 1; threads <= 3; threads++) {
     cr_assert(tn_roofline_read(threads, &read, &err) == TN_OK, "%s", err.msg);
     cr_expect(read > 1e8 && read < 1e13, "%g bytes a second", read);
   }
   cr_assert(tn_roofline_int_ops(a->e, &ops, &err) == TN_OK, "%s", err.msg);
-  cr_expect(ops > 1e8 && ops < 1e15, "%g operations a second", ops);
+  cr_expect(ops.int_ops > 1e8 && ops.int_ops < 1e15, "%g operations a second", ops.int_ops);
+  cr_expect(ops.byte_ops > 1e8 && ops.byte_ops < 1e15, "%g operations a second", ops.byte_ops);
   cr_assert(tn_roofline_int_ops(b->e, &ops, &err) == TN_OK, "%s", err.msg);
-  cr_expect(eq(dbl, ops, 0), "ref does not say");
+  cr_expect(ops.int_ops == 0 && ops.byte_ops == 0, "ref does not say");
   cr_expect(ne(int, tn_roofline_read(0, &read, &err), TN_OK));
   bench_close(a);
   bench_close(b);

@@ -67,7 +67,7 @@ void tn_cpu_barrier(tn_inst *in);
 /* Worker's share [*first, *last) of n items. */
 void tn_cpu_share(int64_t n, uint32_t worker, uint32_t n_workers, int64_t *first, int64_t *last);
 
-/* Extensions: "tenon.peak/1" (peak.c). */
+/* Extensions: "tenon.peak/2" (peak.c). */
 const void *tn_cpu_ext(tn_inst *in, const char *id);
 
 /* ---------------------------------------------------------------- buffers (buffers.c) */
