@@ -49,7 +49,7 @@ typedef struct tn_engine_opts { /* [engine], parsed */
   uint64_t seed;             /* 0: a fresh one for each request */
   int64_t ctx;               /* 0: what the model was trained for, at most 8192 */
   uint32_t max_seqs, max_rows;
-  uint64_t kv_budget_bytes; /* 0: enough for max_seqs sequences of ctx tokens */
+  uint64_t kv_budget_bytes;       /* 0: enough for max_seqs sequences of ctx tokens */
   uint32_t in_flight, max_queued; /* max_queued: requests that may wait, 0: no limit */
   bool prefix_cache;
   bool unfused, allow_untrained;

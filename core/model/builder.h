@@ -54,9 +54,9 @@
 #include "shard.h"
 
 enum {
-  TN_BUILD_LSE = 1u << 0,        /* every ATTEND writes its log-sum-exp to out1 */
-  TN_BUILD_COLSUM = 1u << 1,     /* every ATTEND has TN_OPF_COLSUM */
-  TN_BUILD_KNORM = 1u << 2,      /* every KV_WRITE has TN_OPF_KNORM */
+  TN_BUILD_LSE = 1u << 0,         /* every ATTEND writes its log-sum-exp to out1 */
+  TN_BUILD_COLSUM = 1u << 1,      /* every ATTEND has TN_OPF_COLSUM */
+  TN_BUILD_KNORM = 1u << 2,       /* every KV_WRITE has TN_OPF_KNORM */
   TN_BUILD_OBSERVE_ALL = 1u << 3, /* an OBSERVE before every LINEAR of the layers */
   TN_BUILD_HIDDEN = 1u << 4       /* the engine taps the rows behind the final norm: tn_engine_hidden */
 };

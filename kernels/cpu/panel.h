@@ -57,7 +57,7 @@ typedef struct tnk_panels {
   int64_t blocks; /* ceil(k / 32) */
   int64_t panels; /* ceil(n / 16) */
   size_t panel_bytes;
-  size_t share; /* bytes of a block in a panel, scales included, rounded down */
+  size_t share;  /* bytes of a block in a panel, scales included, rounded down */
   int format;    /* index in TNK_FORMATS, -1: the general kernels */
   uint8_t *data; /* [panels][panel_bytes], 64-aligned; whose it is, the user of this struct knows */
 } tnk_panels;

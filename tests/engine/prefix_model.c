@@ -306,8 +306,8 @@ void prefix_model_run(uint32_t spec, uint64_t seed, uint32_t ops)
   }
   check(m);
   for (uint32_t k = 0; k < N_KINDS; k++)
-    cr_assert(m->n_done[k] > (k == CLEAR || k == FORK || (k == TRUNCATE && s.window) ? 0 : ops / 400), "%s: kind %u: %llu times",
-              s.name, k, (unsigned long long)m->n_done[k]);
+    cr_assert(m->n_done[k] > (k == CLEAR || k == FORK || (k == TRUNCATE && s.window) ? 0 : ops / 400),
+              "%s: kind %u: %llu times", s.name, k, (unsigned long long)m->n_done[k]);
   cr_assert(m->n_found > ops / 100, "%s: %llu found something", s.name, (unsigned long long)m->n_found);
   cr_assert(s.share <= 0 || tn_kv_prefix_stat(m->rig->store).reclaimed > 0, "%s: pages were never short", s.name);
   for (int i = 0; i < SEQS; i++)
