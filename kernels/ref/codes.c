@@ -49,6 +49,11 @@ void tnk_ref_codes_decode(const tnk_layout *lay, const tnk_codes *row, int64_t k
   for (int64_t i = 0; i < k; i += width) {
     double scale, offset;
     group_of(lay, row, i / width, &scale, &offset);
-    for (int64_t j = i; j < k && j < i + width; j++) out[j] = (float)value_of(lay, row->codes[j], scale, offset);
+    const int64_t end = k - i < width ? k : i + width;
+    if (lay->kind == TNK_LAY_AFFINE && lay->offset != TNK_OFF_MIN) {
+      for (int64_t j = i; j < end; j++) out[j] = (float)(scale * (row->codes[j] - offset));
+    } else {
+      for (int64_t j = i; j < end; j++) out[j] = (float)value_of(lay, row->codes[j], scale, offset);
+    }
   }
 }

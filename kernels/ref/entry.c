@@ -68,6 +68,15 @@ static uint8_t get_code(const uint8_t *codes, uint32_t bits, int64_t i)
   return (uint8_t)(two >> (at % 8) & ((1u << bits) - 1));
 }
 
+/* Codes [first, first + n) as bytes. */
+static void get_codes(const uint8_t *codes, uint32_t bits, int64_t first, int64_t n, uint8_t *out)
+{
+  if (bits == 8)
+    memcpy(out, codes + first, (size_t)n);
+  else
+    for (int64_t i = 0; i < n; i++) out[i] = get_code(codes, bits, first + i);
+}
+
 static float clamp(float x, float lo, float hi) { return fminf(fmaxf(x, lo), hi); }
 
 /* A group's numbers: scale, its inverse, zero point or minimum (as stored). */
@@ -172,9 +181,12 @@ void tnk_ref_entry_decode(const tnk_layout *lay, const uint8_t *entry, int64_t d
       offset = *p++;
     else if (offset_bytes(lay))
       p = get(lay->scale_type, p, &offset);
-    for (int64_t j = i; j < d && j < i + width; j++) {
-      const uint8_t code = get_code(codes, code_bits(lay), j);
-      tnk_ref_codes_decode(&group, &(tnk_codes){.codes = &code, .scale = &scale, .offset = &offset}, 1, &x[j]);
+    const int64_t end = d - i < width ? d : i + width;
+    for (int64_t j = i, n; j < end; j += n) {
+      uint8_t some[64];
+      n = end - j < 64 ? end - j : 64;
+      get_codes(codes, code_bits(lay), j, n, some);
+      tnk_ref_codes_decode(&group, &(tnk_codes){.codes = some, .scale = &scale, .offset = &offset}, n, &x[j]);
     }
   }
 }
