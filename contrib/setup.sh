@@ -22,6 +22,7 @@ command -v pkg-config             | pkg-config
 pkg-config --exists inih          | libinih-dev
 pkg-config --exists libpcre2-8    | libpcre2-dev
 pkg-config --exists jansson       | libjansson-dev
+pkg-config --exists libedit       | libedit-dev
 pkg-config --exists libmicrohttpd | libmicrohttpd-dev
 pkg-config --exists criterion     | libcriterion-dev
 command -v python3                | python3

@@ -43,6 +43,8 @@ int tn_cli_interrupts(void) { return interrupts; }
 
 bool tn_cli_interrupted(void) { return interrupts > 0; }
 
+void tn_cli_forget_interrupt(void) { interrupts = 0; }
+
 bool tn_engine_args_set(tn_engine_args *a, const char *from, const char *key, int64_t value)
 {
   char *set = a->n_sets < TN_MAX_SETS ? tn_asprintf("engine.%s=%lld", key, (long long)value) : NULL;

@@ -60,6 +60,8 @@ void tn_cli_thousands(uint64_t n, char out[32]);
 /* Counts SIGINTs from now on: the first asks for an end, the second kills. tn_cli_interrupted: was there one? */
 void tn_cli_catch_interrupt(void);
 bool tn_cli_interrupted(void);
+/* Begins to count anew: what was asked for has ended, and the program goes on. */
+void tn_cli_forget_interrupt(void);
 
 /* The same for a server: SIGTERM as well, and no signal kills; a pipe that nobody reads ends nothing.
  * tn_cli_interrupts: how many were there? */
