@@ -17,6 +17,7 @@ static const tn_cli_option options[] = {
     {"top-p", 0, "P", "only the fewest best tokens whose mass reaches P; 1: off (default)"},
     {"min-p", 0, "P", "only tokens at least P times as likely as the best; 0: off (default)"},
     {"repeat-penalty", 0, "X", "divides the logits of tokens seen before; 1: off (default)"},
+    {"ignore-eos", 0, NULL, "answers go on past the end-of-generation tokens, up to -n"},
 };
 
 static void more(FILE *out)
@@ -65,7 +66,8 @@ static bool take(chat_args *a, int i, const char *v)
       return true;
     case 7: return real(a, name, v, &a->sampling.top_p);
     case 8: return real(a, name, v, &a->sampling.min_p);
-    default: return real(a, name, v, &a->sampling.repetition);
+    case 9: return real(a, name, v, &a->sampling.repetition);
+    default: a->ignore_eos = true; return true;
   }
 }
 

@@ -13,7 +13,7 @@ typedef struct chat_args {
   const char *system, *template, *load;
   int64_t n_predict, seed;
   tn_sampling sampling;
-  bool seed_given;
+  bool seed_given, ignore_eos;
 } chat_args;
 
 typedef struct chat_line chat_line;

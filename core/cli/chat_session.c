@@ -147,7 +147,8 @@ static tn_status submit(chat_session *s, const tn_chat_text *t, tn_err *err)
                     .n_prompt = (int64_t)n,
                     .max_new = s->a->n_predict < 0 ? TN_UNTIL_FULL : s->a->n_predict,
                     .sampling = s->a->sampling,
-                    .key = seed_of(s)};
+                    .key = seed_of(s),
+                    .ignore_eog = s->a->ignore_eos};
     st = cached ? tn_engine_restore(s->setup.engine, s->cache.bytes, s->cache.n,
                                     tn_composition_fingerprint(s->setup.composition), &r, &s->seq, err)
                 : tn_engine_submit(s->setup.engine, &r, &s->seq, err);
