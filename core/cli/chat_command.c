@@ -101,7 +101,7 @@ static int c_set(chat_session *s, const char *arg)
   tn_engine_args *e = &s->a->engine;
   tn_err err = tn_err_init();
   if (!strchr(arg, '=')) {
-    say(s, tn_fail(&err, TN_E_ARG, "/set: want section.key=value, as in /set eviction.streaming_llm.window=252"), &err);
+    say(s, tn_fail(&err, TN_E_ARG, "/set: want section.key=value, as in /set engine.threads=4"), &err);
     return CHAT_GO;
   }
   if (e->n_sets == TN_MAX_SETS || e->n_owned == TN_ARRAY_LEN(e->owned)) {
