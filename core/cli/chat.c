@@ -35,7 +35,7 @@ static const tn_cli_usage usage = {
     .summary = "Talks with a model. The conversation stays in the KV cache.\n\n"
                "  tenon chat -m models/smollm2-135m-instruct-q4_1.gguf\n"
                "  tenon chat -m M.gguf --system 'Answer in one sentence.' --temp 0.7\n"
-               "  printf 'Hello\\n/plan\\n' | tenon chat -m M.gguf --set compose.kv=int8",
+               "  printf 'Hello\\n/plan\\n' | tenon chat -m M.gguf --json -n 64",
     .options = options,
     .n_options = TN_ARRAY_LEN(options),
     .more = more,
