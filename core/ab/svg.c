@@ -43,9 +43,10 @@ static void open_plot(tn_text *t, int height, const char *label)
 /* Grid lines and numbers along x, for percent with a sign. */
 static void x_axis(tn_text *t, const axis *x, double top, double bottom, bool percent, const char *title)
 {
-  double step = step_of(x->hi - x->lo, 6);
-  for (double v = ceil(x->lo / step) * step; v <= x->hi + step / 1e6; v += step) {
-    double at = place(x, v);
+  double step = step_of(x->hi - x->lo, 6), first = ceil(x->lo / step);
+  int last = (int)floor(x->hi / step - first + 1e-6);
+  for (int i = 0; i <= last; i++) {
+    double v = (first + i) * step, at = place(x, v);
     bool zero = fabs(v) < step / 1e6;
     tn_text_addf(t, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
                  percent && zero ? "zero" : "grid", at, top, at, bottom);
@@ -59,9 +60,10 @@ static void x_axis(tn_text *t, const axis *x, double top, double bottom, bool pe
 
 static void y_axis(tn_text *t, const axis *y, double left, double right, bool percent)
 {
-  double step = step_of(y->hi - y->lo, 5);
-  for (double v = ceil(y->lo / step) * step; v <= y->hi + step / 1e6; v += step) {
-    double at = place(y, v);
+  double step = step_of(y->hi - y->lo, 5), first = ceil(y->lo / step);
+  int last = (int)floor(y->hi / step - first + 1e-6);
+  for (int i = 0; i <= last; i++) {
+    double v = (first + i) * step, at = place(y, v);
     bool zero = fabs(v) < step / 1e6;
     tn_text_addf(t, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
                  percent && zero ? "zero" : "grid", left, at, right, at);

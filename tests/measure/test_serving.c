@@ -1,6 +1,6 @@
 /* What many clients feel: the time to a first token behind a shared prefix, the gap between tokens while a long prompt is
  * read, and what scheduling costs. On a real model, since these are shares of a step's time; on one thread and in CPU
- * time, so that other processes do not count. label: full */
+ * time, so that other processes do not count. label: long */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
