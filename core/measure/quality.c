@@ -121,11 +121,12 @@ static tn_status run_chunk(run *r, uint32_t chunk, bool *on, tn_err *err)
 
 tn_status tn_quality_add(tn_quality *q, const tn_kld_token *tokens, int64_t n, tn_err *err)
 {
-  tn_kld_token *grown = realloc(q->tokens, (size_t)(q->n + n) * sizeof *grown);
-  if (!grown) return tn_fail(err, TN_E_NOMEM, "no memory for the figures of %lld tokens", (long long)(q->n + n));
+  const int64_t all = q->n + n;
+  tn_kld_token *grown = realloc(q->tokens, (size_t)all * sizeof *grown);
+  if (!grown) return tn_fail(err, TN_E_NOMEM, "no memory for the figures of %lld tokens", (long long)all);
   q->tokens = grown;
   memcpy(grown + q->n, tokens, (size_t)n * sizeof *grown);
-  q->n += n;
+  q->n = all;
   q->n_done++;
   return TN_OK;
 }
