@@ -1,5 +1,5 @@
 /* fuzz_request: bytes as the body of a generation request. The first byte chooses the route; what is taken is within its
- * limits, what is refused says why, and stop strings cut any text as a plain search does. */
+ * limits, what is refused says why, and the stop string that is complete first cuts any text. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +22,12 @@ static void check_taken(const tn_gen *g)
   need(tn_sampling_check(&g->sampling, INT32_MAX, &err) == TN_OK);
 }
 
-/* The text cut in small pieces ends where the first stop string of the whole begins, and nothing behind was given out. */
+/* The text, fed in small pieces, ends where the stop string that is complete first begins (or before it, where one that
+ * began earlier is complete in the same piece), and nothing behind was given out. */
 static void check_stops(const tn_gen *g, const char *text, size_t n)
 {
   tn_stop_text t = {.stops = g->stop, .n_stops = g->n_stop};
-  size_t given = 0, first = SIZE_MAX;
+  size_t given = 0, first = SIZE_MAX, end = SIZE_MAX, begin = SIZE_MAX; /* of the one that ends first */
   bool found;
   for (size_t i = 0; i < n && !t.stopped; i += 3) {
     need(tn_stop_text_feed(&t, text + i, n - i < 3 ? n - i : 3));
@@ -37,9 +38,12 @@ static void check_stops(const tn_gen *g, const char *text, size_t n)
   need(given == t.n && (n == 0 || tn_utf8_valid(t.text ? t.text : "", t.n) == t.n));
   for (uint32_t i = 0; i < g->n_stop; i++) {
     const char *at = tn_utf8_valid(text, n) == n ? memmem(text, n, g->stop[i].p, g->stop[i].n) : NULL;
-    if (at && (size_t)(at - text) < first) first = (size_t)(at - text);
+    if (!at) continue;
+    const size_t from = (size_t)(at - text), to = from + g->stop[i].n;
+    if (from < first) first = from;
+    if (to < end || (to == end && from < begin)) end = to, begin = from;
   }
-  if (tn_utf8_valid(text, n) == n) need(found == (first != SIZE_MAX) && (!found || t.n <= first));
+  if (tn_utf8_valid(text, n) == n) need(found == (first != SIZE_MAX) && (!found || (t.n <= begin && t.n >= first)));
   tn_stop_text_free(&t);
 }
 
