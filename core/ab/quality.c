@@ -31,8 +31,8 @@ static tn_status measure(tn_ab_run *r, uint32_t v, const tn_chunks *chunks, doub
 {
   tn_ab_rig *ref = &r->rig[0], *tested = &r->rig[v];
   tn_quality q = {0};
-  tn_quality_args a = {.tested = {&tested->s, tested->scorer},
-                       .reference = {&ref->s, ref->scorer},
+  tn_quality_args a = {.tested = {.setup = &tested->s, .scorer = tested->scorer},
+                       .reference = {.setup = &ref->s, .scorer = ref->scorer},
                        .chunks = chunks,
                        .on = on_step,
                        .ctx = r};
