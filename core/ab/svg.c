@@ -40,38 +40,33 @@ static void open_plot(tn_text *t, int height, const char *label)
   tn_text_addf(t, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n", WIDTH, height, label);
 }
 
-/* Grid lines and numbers along x, for percent with a sign. */
-static void x_axis(tn_text *t, const axis *x, double top, double bottom, bool percent, const char *title)
+/* Lines across the plot, from one side to the other, and numbers, for percent with a sign; about n of them. */
+static void grid(tn_text *t, const axis *a, int n, bool along_x, double from, double to, bool percent)
 {
-  double step = step_of(x->hi - x->lo, 6), first = ceil(x->lo / step);
-  int last = (int)floor(x->hi / step - first + 1e-6);
+  double step = step_of(a->hi - a->lo, n), first = ceil(a->lo / step);
+  int last = (int)floor(a->hi / step - first + 1e-6);
   for (int i = 0; i <= last; i++) {
-    double v = (first + i) * step, at = place(x, v);
+    double v = (first + i) * step, at = place(a, v);
     bool zero = fabs(v) < step / 1e6;
     tn_text_addf(t, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
-                 percent && zero ? "zero" : "grid", at, top, at, bottom);
+                 percent && zero ? "zero" : "grid", along_x ? at : from, along_x ? from : at, along_x ? at : to,
+                 along_x ? to : at);
     tn_text_addf(t,
-                 percent ? "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">%+.4g</text>\n"
-                         : "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">%.4g</text>\n",
-                 at, bottom + 16, zero ? 0.0 : v);
+                 percent ? "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%+.4g</text>\n"
+                         : "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%.4g</text>\n",
+                 along_x ? "tick" : "label", along_x ? at : from - 8, along_x ? to + 16 : at + 4, zero ? 0.0 : v);
   }
+}
+
+static void x_axis(tn_text *t, const axis *x, double top, double bottom, bool percent, const char *title)
+{
+  grid(t, x, 6, true, top, bottom, percent);
   tn_text_addf(t, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", (x->from + x->to) / 2, bottom + 34, title);
 }
 
 static void y_axis(tn_text *t, const axis *y, double left, double right, bool percent)
 {
-  double step = step_of(y->hi - y->lo, 5), first = ceil(y->lo / step);
-  int last = (int)floor(y->hi / step - first + 1e-6);
-  for (int i = 0; i <= last; i++) {
-    double v = (first + i) * step, at = place(y, v);
-    bool zero = fabs(v) < step / 1e6;
-    tn_text_addf(t, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
-                 percent && zero ? "zero" : "grid", left, at, right, at);
-    tn_text_addf(t,
-                 percent ? "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">%+.4g</text>\n"
-                         : "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">%.4g</text>\n",
-                 left - 8, at + 4, zero ? 0.0 : v);
-  }
+  grid(t, y, 5, false, left, right, percent);
 }
 
 /* Shown in the plot: differences in percent with an interval. */

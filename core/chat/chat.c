@@ -65,13 +65,13 @@ void tn_chat_close(tn_chat *c)
 }
 
 tn_status tn_chat_prompt(const tn_chat *c, const json_t *messages, const json_t *tools, const json_t *kwargs,
-                         tn_chat_text *out, tn_err *err)
+                         bool answer, tn_chat_text *out, tn_err *err)
 {
   const tn_chat_input in = {.messages = messages,
                             .tools = tools,
                             .kwargs = kwargs,
                             .bos = c->bos,
                             .eos = c->eos,
-                            .add_generation_prompt = true};
+                            .add_generation_prompt = answer};
   return tn_chat_render(c->t, &in, out, err);
 }

@@ -18,8 +18,9 @@ typedef struct tn_chat { /* zero-initialised to begin; owns all of it */
 tn_status tn_chat_open(const tn_gguf *g, const tn_tokenizer *tok, const char *choice, tn_chat *out, tn_err *err);
 void tn_chat_close(tn_chat *c);
 
-/* The messages (an array) as the prompt of the next answer; tools and kwargs may be NULL. Errors: tn_chat_render. */
+/* The messages (an array) as text, with answer as the prompt of the next one; tools and kwargs may be NULL. Errors:
+ * tn_chat_render. */
 tn_status tn_chat_prompt(const tn_chat *c, const json_t *messages, const json_t *tools, const json_t *kwargs,
-                         tn_chat_text *out, tn_err *err);
+                         bool answer, tn_chat_text *out, tn_err *err);
 
 #endif

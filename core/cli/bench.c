@@ -118,8 +118,9 @@ static bool set_engine(tn_engine_args *e, const char *option, const char *key, i
   return tn_engine_args_set(e, from, key, value);
 }
 
-static bool take(bench_args *a, int i, const char *v)
+static bool take(void *ctx, int i, const char *v)
 {
+  bench_args *a = ctx;
   const char *name = options[i].name;
   switch (i) {
     case O_MODEL:
@@ -155,13 +156,8 @@ static int parse(bench_args *a, int argc, char **argv)
     for (size_t k = 0; k < TN_ARRAY_LEN(spelled); k++)
       if (strcmp(argv[i], spelled[k][0]) == 0) argv[i] = (char *)(uintptr_t)spelled[k][1];
   tn_cli_begin(args, &usage, argc, argv);
-  const char *v;
-  int i;
-  while ((i = tn_cli_next(args, &v)) >= 0)
-    if (!take(a, i, v)) return TN_EXIT_USAGE;
-  if (i == TN_CLI_STOP) return args->exit_code;
-  if (args->first_operand < argc)
-    return tn_cli_mistake(&a->cli, "'%s': bench takes options only", argv[args->first_operand]);
+  const int code = tn_cli_options_only(args, take, a);
+  if (code != -1) return code;
   if (a->n_pairs == 0 || a->prompts.n > 0) preset(&a->prompts, 512);
   if (a->n_pairs == 0 || a->gens.n > 0) preset(&a->gens, 128);
   preset(&a->depths, a->ops ? 512 : 0);

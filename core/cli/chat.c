@@ -41,14 +41,6 @@ static const tn_cli_usage usage = {
     .more = more,
 };
 
-static bool real(const chat_args *a, const char *option, const char *text, double *out)
-{
-  char *end;
-  *out = strtod(text, &end);
-  if (end != text && *end == '\0') return true;
-  return tn_cli_mistake(&a->cli, "--%s %s: not a number", option, text), false;
-}
-
 static bool take(chat_args *a, int i, const char *v)
 {
   const char *name = options[i].name;
@@ -59,14 +51,14 @@ static bool take(chat_args *a, int i, const char *v)
     case 2: a->load = v; return true;
     case 3: return tn_cli_number(&a->cli, name, v, -1, 1 << 30, &a->n_predict);
     case 4: a->seed_given = true; return tn_cli_number(&a->cli, name, v, 0, INT64_MAX, &a->seed);
-    case 5: return real(a, name, v, &a->sampling.temperature);
+    case 5: return tn_cli_real(&a->cli, name, v, &a->sampling.temperature);
     case 6:
       if (!tn_cli_number(&a->cli, name, v, 0, 1 << 30, &n)) return false;
       a->sampling.top_k = (int32_t)n;
       return true;
-    case 7: return real(a, name, v, &a->sampling.top_p);
-    case 8: return real(a, name, v, &a->sampling.min_p);
-    case 9: return real(a, name, v, &a->sampling.repetition);
+    case 7: return tn_cli_real(&a->cli, name, v, &a->sampling.top_p);
+    case 8: return tn_cli_real(&a->cli, name, v, &a->sampling.min_p);
+    case 9: return tn_cli_real(&a->cli, name, v, &a->sampling.repetition);
     default: a->ignore_eos = true; return true;
   }
 }

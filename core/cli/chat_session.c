@@ -180,7 +180,7 @@ static tn_status generate(chat_session *s, tn_err *err)
   s->n_new = 0;
   s->start_ns = s->first_ns = s->last_ns = tn_now_ns();
   if (!keep(s, "", 0)) return tn_fail(err, TN_E_NOMEM, "no memory for the answer");
-  tn_status st = tn_chat_prompt(&s->chat, s->messages, NULL, NULL, &text, err);
+  tn_status st = tn_chat_prompt(&s->chat, s->messages, NULL, NULL, true, &text, err);
   if (st == TN_OK) st = submit(s, &text, err);
   while (st == TN_OK && !tn_engine_idle(s->setup.engine)) {
     st = tn_engine_step(s->setup.engine, err);

@@ -166,6 +166,27 @@ bool tn_cli_number(const tn_cli_args *a, const char *option, const char *text, i
   return false;
 }
 
+bool tn_cli_real(const tn_cli_args *a, const char *option, const char *text, double *out)
+{
+  char *end;
+  *out = strtod(text, &end);
+  if (end != text && *end == '\0') return true;
+  tn_cli_mistake(a, "--%s %s: not a number", option, text);
+  return false;
+}
+
+int tn_cli_options_only(tn_cli_args *a, bool (*each)(void *ctx, int option, const char *value), void *ctx)
+{
+  const char *v;
+  int i;
+  while ((i = tn_cli_next(a, &v)) >= 0)
+    if (!each(ctx, i, v)) return TN_EXIT_USAGE;
+  if (i == TN_CLI_STOP) return a->exit_code;
+  if (a->first_operand < a->argc)
+    return tn_cli_mistake(a, "'%s': %s takes options only", a->argv[a->first_operand], a->usage->command);
+  return -1;
+}
+
 int tn_cli_json(const char *command, json_t *j)
 {
   if (!j) {

@@ -73,6 +73,13 @@ int tn_cli_fail(const tn_cli_args *a, const tn_err *err);
 /* A whole number in [min, max] into *out; false after tn_cli_mistake has said what was wrong. */
 bool tn_cli_number(const tn_cli_args *a, const char *option, const char *text, int64_t min, int64_t max, int64_t *out);
 
+/* A number into *out, the same way. */
+bool tn_cli_real(const tn_cli_args *a, const char *option, const char *text, double *out);
+
+/* For commands without operands: every option to each (false after it has said what was wrong). -1 when all are taken,
+ * else what the command returns now. */
+int tn_cli_options_only(tn_cli_args *a, bool (*each)(void *ctx, int option, const char *value), void *ctx);
+
 /* ---------------------------------------------------------------- output */
 
 /* Pretty-printed JSON and a newline on stdout. Takes over the caller's reference. TN_EXIT_FAIL when j is NULL (no

@@ -146,8 +146,9 @@ static int measure(ppl_args *a, tn_base *base, tn_str text)
   return code;
 }
 
-static bool take(ppl_args *a, int i, const char *v)
+static bool take(void *ctx, int i, const char *v)
 {
+  ppl_args *a = ctx;
   const tn_cli_args *cli = &a->e.cli;
   const char *name = cli->usage->options[i].name;
   if (cli->usage->options[i].letter == 'c')
@@ -184,15 +185,8 @@ static int check(const ppl_args *a)
 
 static int parse(ppl_args *a)
 {
-  tn_cli_args *cli = &a->e.cli;
-  const char *v;
-  int i;
-  while ((i = tn_cli_next(cli, &v)) >= 0)
-    if (!take(a, i, v)) return TN_EXIT_USAGE;
-  if (i == TN_CLI_STOP) return cli->exit_code;
-  if (cli->first_operand < cli->argc)
-    return tn_cli_mistake(cli, "'%s': %s takes options only", cli->argv[cli->first_operand], cli->usage->command);
-  return check(a);
+  const int code = tn_cli_options_only(&a->e.cli, take, a);
+  return code == -1 ? check(a) : code;
 }
 
 /* The chunk's size is the engine's context. */

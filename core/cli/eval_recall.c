@@ -51,6 +51,7 @@ typedef struct recall_args {
   uint32_t n_lengths;
   cell cells[MAX_DEPTHS][MAX_LENGTHS];
   uint32_t done; /* texts */
+  bool ctx_given;
 } recall_args;
 
 static double depth_of(const recall_args *a, uint32_t i)
@@ -216,9 +217,11 @@ static bool take_lengths(recall_args *a, const char *text)
   }
 }
 
-static bool take(recall_args *a, int i, const char *v)
+static bool take(void *ctx, int i, const char *v)
 {
+  recall_args *a = ctx;
   const char *name = options[i].name;
+  a->ctx_given = a->ctx_given || options[i].letter == 'c';
   if (i < O_FILE) return tn_engine_args_take(&a->e.engine, i, v);
   switch (i) {
     case O_FILE: a->file = v; return true;
@@ -233,23 +236,15 @@ static bool take(recall_args *a, int i, const char *v)
 static int parse(recall_args *a)
 {
   tn_cli_args *cli = &a->e.cli;
-  const char *v;
-  int i;
   int64_t most = 0;
-  bool ctx = false;
-  while ((i = tn_cli_next(cli, &v)) >= 0) {
-    ctx = ctx || options[i].letter == 'c';
-    if (!take(a, i, v)) return TN_EXIT_USAGE;
-  }
-  if (i == TN_CLI_STOP) return cli->exit_code;
-  if (cli->first_operand < cli->argc)
-    return tn_cli_mistake(cli, "'%s': %s takes options only", cli->argv[cli->first_operand], cli->usage->command);
+  const int code = tn_cli_options_only(cli, take, a);
+  if (code != -1) return code;
   if (a->kind == TN_RECALL_PASSKEY && a->file) return tn_cli_mistake(cli, "passkey has a haystack of its own: no -f");
   if (a->kind != TN_RECALL_PASSKEY && !a->file) return tn_cli_mistake(cli, "no haystack: give -f FILE");
   for (uint32_t k = 0; k < a->n_lengths; k++) most = a->lengths[k] > most ? a->lengths[k] : most;
   char from[64];
   snprintf(from, sizeof from, "--lengths %lld", (long long)most);
-  return ctx || tn_engine_args_set(&a->e.engine, from, "ctx", most) ? -1 : TN_EXIT_FAIL;
+  return a->ctx_given || tn_engine_args_set(&a->e.engine, from, "ctx", most) ? -1 : TN_EXIT_FAIL;
 }
 
 static int measure(recall_args *a)

@@ -201,8 +201,9 @@ static int print_json(list_args *a)
 
 /* ---------------------------------------------------------------- the command line */
 
-static bool take(list_args *a, int i, const char *v)
+static bool take(void *ctx, int i, const char *v)
 {
+  list_args *a = ctx;
   const tn_cli_args *cli = &a->e.cli;
   const char *name = cli->usage->options[i].name;
   if (i < O_FILE) return tn_engine_args_take(&a->e.engine, i, v);
@@ -218,13 +219,8 @@ static bool take(list_args *a, int i, const char *v)
 static int parse(list_args *a)
 {
   tn_cli_args *cli = &a->e.cli;
-  const char *v;
-  int i;
-  while ((i = tn_cli_next(cli, &v)) >= 0)
-    if (!take(a, i, v)) return TN_EXIT_USAGE;
-  if (i == TN_CLI_STOP) return cli->exit_code;
-  if (cli->first_operand < cli->argc)
-    return tn_cli_mistake(cli, "'%s': %s takes options only", cli->argv[cli->first_operand], cli->usage->command);
+  const int code = tn_cli_options_only(cli, take, a);
+  if (code != -1) return code;
   if (!a->file) return tn_cli_mistake(cli, "no %s: give -f FILE", a->match ? "prompts" : "questions");
   if (a->match && !a->e.has_reference)
     return tn_cli_mistake(cli, "nothing to compare with: give --ref FILE, --ref-set or --ref-model");

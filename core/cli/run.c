@@ -55,22 +55,13 @@ static const tn_cli_usage usage = {
     .more = more,
 };
 
-static bool real(const run_args *a, const char *option, const char *text, double *out)
-{
-  char *end;
-  *out = strtod(text, &end);
-  if (end != text && *end == '\0') return true;
-  tn_cli_mistake(&a->cli, "--%s %s: not a number", option, text);
-  return false;
-}
-
 static bool add_bias(run_args *a, const char *text)
 {
   char *end;
   long id = strtol(text, &end, 10);
   double x = 0;
   if (end == text || *end != '=') return tn_cli_mistake(&a->cli, "--logit-bias %s: want ID=VALUE", text), false;
-  if (!real(a, "logit-bias", end + 1, &x)) return false;
+  if (!tn_cli_real(&a->cli, "logit-bias", end + 1, &x)) return false;
   if (id < 0 || id > INT32_MAX)
     return tn_cli_mistake(&a->cli, "--logit-bias %s: a token id is 0 to %d", text, INT32_MAX), false;
   if (isnan(x)) return tn_cli_mistake(&a->cli, "--logit-bias %s: not a number", text), false;
@@ -90,16 +81,16 @@ static bool take(run_args *a, int i, const char *v)
     case 1: a->file = v; return true;
     case 2: return tn_cli_number(&a->cli, name, v, -1, 1 << 30, &a->n_predict);
     case 3: a->seed_given = true; return tn_cli_number(&a->cli, name, v, 0, INT64_MAX, &a->seed);
-    case 4: return real(a, name, v, &a->sampling.temperature);
+    case 4: return tn_cli_real(&a->cli, name, v, &a->sampling.temperature);
     case 5:
       if (!tn_cli_number(&a->cli, name, v, 0, 1 << 30, &n)) return false;
       a->sampling.top_k = (int32_t)n;
       return true;
-    case 6: return real(a, name, v, &a->sampling.top_p);
-    case 7: return real(a, name, v, &a->sampling.min_p);
-    case 8: return real(a, name, v, &a->sampling.repetition);
-    case 9: return real(a, name, v, &a->sampling.presence);
-    case 10: return real(a, name, v, &a->sampling.frequency);
+    case 6: return tn_cli_real(&a->cli, name, v, &a->sampling.top_p);
+    case 7: return tn_cli_real(&a->cli, name, v, &a->sampling.min_p);
+    case 8: return tn_cli_real(&a->cli, name, v, &a->sampling.repetition);
+    case 9: return tn_cli_real(&a->cli, name, v, &a->sampling.presence);
+    case 10: return tn_cli_real(&a->cli, name, v, &a->sampling.frequency);
     case 11:
       if (!tn_cli_number(&a->cli, name, v, -1, 1 << 30, &n)) return false;
       a->sampling.penalty_last = (int32_t)n;

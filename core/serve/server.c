@@ -102,7 +102,7 @@ void tn_server_close(tn_server *s, uint32_t drain_s, bool (*stop_now)(void))
   tn_slots_free(s->slots);
   tn_metrics_free(s->metrics);
   pthread_mutex_destroy(&s->lock);
-  tn_chat_free(s);
+  tn_chat_close(&s->chat);
   free(s->page);
   free(s->name);
   free(s->plan);

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "chat/template.h"
+#include "chat/chat.h"
 #include "serve/loop.h"
 #include "serve/server.h"
 
@@ -19,12 +19,11 @@ struct tn_server {
   uint8_t key_hash[32];
   char *page; /* [n_page] */
   size_t n_page;
-  pthread_mutex_t lock;       /* peers */
-  struct tn_peer *peers;      /* open connections */
-  _Atomic(tn_setup *) setup;  /* NULL while loading */
-  tn_chat_template *template; /* NULL: no_template says why */
+  pthread_mutex_t lock;      /* peers */
+  struct tn_peer *peers;     /* open connections */
+  _Atomic(tn_setup *) setup; /* NULL while loading */
+  tn_chat chat;              /* without a template: no_template says why */
   tn_err no_template;
-  char *bos, *eos;   /* as the vocabulary spells them, or NULL */
   char *name, *plan; /* set before setup */
   char fingerprint[64];
   int64_t created;
@@ -87,7 +86,6 @@ enum MHD_Result tn_serve_apply_template(tn_exchange *x);
 
 /* The model's chat template, or the one that --chat-template names; a model without one serves all but chats. */
 tn_status tn_chat_ready(tn_server *s, const tn_setup *setup, tn_err *err);
-void tn_chat_free(tn_server *s);
 
 /* A chat as its template renders it; tn_chat_text_clear. false: *f says why. */
 bool tn_chat_make(const tn_server *s, const tn_gen *g, tn_chat_text *out, tn_fault *f);

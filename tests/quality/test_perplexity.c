@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "measure/perplexity.h"
+#include "measure/quality.h"
 #include "support/engine_rig.h"
 
 #define SMOLLM2 "smollm2-135m-instruct-q4_1.gguf"
@@ -24,14 +24,17 @@ typedef struct expectation {
   uint32_t chunks; /* seen so far */
 } expectation;
 
-static bool on_chunk(void *ctx, const tn_ppl *p)
+static bool on_chunk(void *ctx, const tn_quality *q)
 {
   expectation *x = ctx;
+  tn_kld_stats s;
+  tn_err err = tn_err_init();
+  cr_assert_eq(tn_kld_stats_of(q->tokens, q->n, false, &s, &err), TN_OK, "%s", err.msg);
   double expected = x->ppl[x->chunks++];
-  cr_log_info("%s: [%u] %.4f, expected %.4f", x->sets, p->n_done, p->ppl, expected);
-  cr_expect(fabs(p->ppl / expected - 1) < x->tolerance, "%s: [%u] %g, expected %g", x->sets, p->n_done, p->ppl,
-            expected);
-  cr_expect_eq(p->n_scored, 255 * (int64_t)p->n_done);
+  cr_log_info("%s: [%u] %.4f, expected %.4f", x->sets, q->n_done, s.ppl.value, expected);
+  cr_expect(fabs(s.ppl.value / expected - 1) < x->tolerance, "%s: [%u] %g, expected %g", x->sets, q->n_done,
+            s.ppl.value, expected);
+  cr_expect_eq(s.n, 255 * (int64_t)q->n_done);
   return true;
 }
 
@@ -42,25 +45,29 @@ static void measure(const char *file, expectation x)
   tn_loader *loader;
   tn_loader_cfg cfg = {.path = TN_BUILD_DIR "/tests/plugins", .lib_dir = TN_BUILD_DIR "/lib/tenon"};
   cr_assert_eq(tn_loader_new(&cfg, &loader, &err), TN_OK, "%s", err.msg);
-  tn_ppl_run *r = tn_ppl_new();
+  tn_scorer *scorer = tn_scorer_new();
   tn_setup_args with = {.sets = &x.sets,
                         .n_sets = 1,
                         .model = rig_real(file),
                         .conf_dir = TN_SOURCE_DIR "/conf",
                         .loader = loader,
-                        .events = tn_ppl_events(r)};
+                        .events = tn_scorer_events(scorer)};
   tn_setup s;
   cr_assert_eq(tn_setup_open(&with, &s, &err), TN_OK, "%s", err.msg);
   char *text;
   size_t n;
   cr_assert_eq(tn_file_read(TN_SOURCE_DIR "/tests/data/wikitext-2-valid-60k.txt", 1 << 20, &text, &n, &err), TN_OK);
-  tn_ppl_args args = {.text = text, .n_text = n, .n_ctx = 512, .max_chunks = CHUNKS, .chunk = on_chunk, .ctx = &x};
-  tn_ppl p;
-  cr_assert_eq(tn_ppl_measure(r, &s, &args, &p, &err), TN_OK, "%s", err.msg);
+  tn_chunks c;
+  tn_quality q = {0};
+  cr_assert_eq(tn_chunks_cut(s.tokenizer, text, n, 512, 0, CHUNKS, &c, &err), TN_OK, "%s", err.msg);
+  tn_quality_args args = {.tested = {.setup = &s, .scorer = scorer}, .chunks = &c, .chunk = on_chunk, .ctx = &x};
+  cr_assert_eq(tn_quality_measure(&args, &q, &err), TN_OK, "%s", err.msg);
   cr_assert_eq(x.chunks, CHUNKS);
+  tn_quality_free(&q);
+  tn_chunks_free(&c);
   free(text);
   tn_setup_close(&s);
-  tn_ppl_free(r);
+  tn_scorer_free(scorer);
   tn_loader_free(loader);
 }
 
