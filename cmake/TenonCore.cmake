@@ -15,6 +15,7 @@ tenon_require(PCRE2 libpcre2-8 libpcre2-dev)
 tenon_require(JANSSON jansson libjansson-dev)
 tenon_require(EDIT libedit libedit-dev)
 tenon_require(MICROHTTPD libmicrohttpd libmicrohttpd-dev)
+tenon_require(CURL libcurl libcurl4-openssl-dev)
 
 # What a plugin sees: include/, as "plugin_api.h" and, as in an installation, as <tenon/plugin_api.h>.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/include/tenon/plugin_api.h"
@@ -41,7 +42,7 @@ if(sources)
   target_compile_definitions(tenon_core PUBLIC TN_VERSION="${PROJECT_VERSION}"
     PRIVATE TN_PLUGIN_DIR="${CMAKE_INSTALL_PREFIX}/lib/tenon")
   target_link_libraries(tenon_core PUBLIC Tenon::plugin_api
-    PkgConfig::INIH PkgConfig::PCRE2 PkgConfig::JANSSON PkgConfig::EDIT PkgConfig::MICROHTTPD Threads::Threads ${CMAKE_DL_LIBS} m)
+    PkgConfig::INIH PkgConfig::PCRE2 PkgConfig::JANSSON PkgConfig::EDIT PkgConfig::MICROHTTPD PkgConfig::CURL Threads::Threads ${CMAKE_DL_LIBS} m)
   tenon_link_existing(tenon_core PUBLIC tenon_kernels_quant)
   if(TENON_MPI)
     find_package(MPI REQUIRED COMPONENTS C)

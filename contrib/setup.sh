@@ -24,6 +24,7 @@ pkg-config --exists libpcre2-8    | libpcre2-dev
 pkg-config --exists jansson       | libjansson-dev
 pkg-config --exists libedit       | libedit-dev
 pkg-config --exists libmicrohttpd | libmicrohttpd-dev
+pkg-config --exists libcurl       | libcurl4-openssl-dev
 pkg-config --exists criterion     | libcriterion-dev
 command -v python3                | python3
 python3 -m pip --version          | python3-pip

@@ -12,7 +12,7 @@ posix=' dirent dlfcn elf endian fcntl getopt link netdb poll pthread regex sched
 instructions=' immintrin x86intrin xmmintrin cpuid arm_neon '
 cuda=' cuda cuda_runtime cuda_fp16 cuda_bf16 cuda_fp8 cublas_v2 cublasLt mma curand_kernel cuda_pipeline
   cooperative_groups cub/[a-z]* nccl '
-libraries=' ini jansson pcre2 microhttpd histedit mpi '
+libraries=' ini jansson pcre2 microhttpd curl/curl histedit mpi '
 
 # known <header> <list>...: is a system header in one of the lists? The lists hold shell patterns without .h
 known()
