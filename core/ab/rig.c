@@ -53,7 +53,10 @@ static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *ms
   if (why == TN_FINISH_ERROR) snprintf(r->failed, sizeof r->failed, "%s", msg ? msg : "a sequence failed");
 }
 
-tn_events tn_ab_rig_events(tn_ab_rig *r) { return (tn_events){r, on_token, on_logits, on_finish}; }
+tn_events tn_ab_rig_events(tn_ab_rig *r)
+{
+  return (tn_events){.ctx = r, .token = on_token, .logits = on_logits, .finish = on_finish};
+}
 
 tn_status tn_ab_rig_open(tn_ab_rig *r, const tn_setup_args *args, int64_t n_gen, tn_err *err)
 {

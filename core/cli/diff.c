@@ -139,7 +139,9 @@ static int run_side(diff_run *r, int side)
   ea.sets[ea.n_sets] = "engine.unfused=yes", ea.from[ea.n_sets++] = "diff";
   ea.sets[ea.n_sets] = "compose.draft=-", ea.from[ea.n_sets++] = "diff";
   r->side = side;
-  tn_setup_args more = {.events = {r, on_token, on_logits, on_finish}, .trace = tn_diff_trace, .trace_ctx = &r->d};
+  tn_setup_args more = {.events = {.ctx = r, .token = on_token, .logits = on_logits, .finish = on_finish},
+                        .trace = tn_diff_trace,
+                        .trace_ctx = &r->d};
   int code = tn_engine_args_open(&ea, &more, &s);
   if (code != TN_EXIT_OK) return code;
   tn_composition_short(s.composition, r->fingerprint[side]);

@@ -38,7 +38,7 @@ static bool is_stop(const tn_engine *e, const tn_seq *s, int32_t token)
 /* Appends one token and says whether the request is over: TN_FINISH_*. */
 static uint32_t append(tn_engine *e, tn_seq *s, int32_t token, const float *row)
 {
-  s->last_token_ns = tn_now_ns();
+  s->last_token_ns = tn_engine_now(e);
   if (s->first_token_ns == 0) s->first_token_ns = s->last_token_ns;
   if (tn_seq_push(s, token) != TN_OK) return TN_FINISH_LENGTH;
   e->n_new_tokens++;
@@ -146,7 +146,7 @@ static tn_status collect_seq(tn_engine *e, uint32_t index, uint32_t *why, tn_err
   if (sample && s->n_nodes > 0) e->n_drafted += s->n_nodes, e->n_accepted += v->n_path;
   if (whole && !sample) *why = TN_FINISH_LENGTH;
   if (s->n_done >= s->n_prompt && s->prompt_ns == 0) {
-    s->prompt_ns = tn_now_ns() - s->arrival_ns;
+    s->prompt_ns = tn_engine_now(e) - s->arrival_ns;
     e->n_prompt_tokens += (uint64_t)s->n_prompt;
   }
   if (*why != TN_FINISH_NONE) return TN_OK;

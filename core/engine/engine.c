@@ -156,7 +156,8 @@ static tn_status open_exec(tn_engine *e, tn_err *err)
                    .observe_ctx = c->observe_ctx,
                    .services = &e->services,
                    .progress = c->progress,
-                   .progress_ctx = c->progress_ctx};
+                   .progress_ctx = c->progress_ctx,
+                   .null_forward = c->null_forward};
   return tn_exec_open(&x, &e->exec, err);
 }
 

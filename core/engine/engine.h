@@ -36,6 +36,8 @@ typedef struct tn_events { /* any may be NULL */
   void (*logits)(void *ctx, uint64_t seq, void *user, int64_t pos, const float *row);
   /* why: TN_FINISH_*; msg: only with TN_FINISH_ERROR. The sequence may be read until the callback returns. */
   void (*finish)(void *ctx, const tn_seq *seq, uint32_t why, const char *msg);
+  /* A step has run and nothing of it is committed yet: what its rows need is held. */
+  void (*ran)(void *ctx);
 } tn_events;
 
 typedef struct tn_engine_cfg { /* borrowed until close: model, descriptors, values; the rest until open returns */
@@ -67,6 +69,9 @@ typedef struct tn_engine_cfg { /* borrowed until close: model, descriptors, valu
   void *trace_ctx;
   tn_progress_fn progress; /* loading weights */
   void *progress_ctx;
+  tn_clock_fn clock; /* of all times that the engine and its plugins see; NULL: the machine's */
+  void *clock_ctx;
+  bool null_forward; /* the model is not run: no weights, no cache, logits are zeros (see exec_null.h) */
 } tn_engine_cfg;
 
 typedef struct tn_engine tn_engine;

@@ -87,6 +87,11 @@ struct tn_engine {
   bool prefix_cache;
 };
 
+static inline uint64_t tn_engine_now(const tn_engine *e)
+{
+  return e->cfg.clock ? e->cfg.clock(e->cfg.clock_ctx) : tn_now_ns();
+}
+
 /* engine_plugins.c: the plugins' instances and what they describe. */
 tn_status tn_engine_plugins_open(tn_engine *e, tn_err *err);
 void tn_engine_plugins_close(tn_engine *e);

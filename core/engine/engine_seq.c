@@ -263,7 +263,7 @@ static tn_status enqueue(tn_engine *e, const tn_request *req, tn_seq **out, tn_e
     tn_seq_free(s);
     return st;
   }
-  s->arrival_ns = tn_now_ns();
+  s->arrival_ns = tn_engine_now(e);
   e->next_id++;
   e->n_submitted++;
   tn_seq **at = &e->first;

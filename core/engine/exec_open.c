@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec_null.h"
 #include "transport.h"
 
 static tn_status on_collective(void *ctx, const tn_op *op, const tn_tensor *in, const tn_tensor *out, uint32_t n_rows)
@@ -32,9 +33,21 @@ static tn_status plan_rank(tn_rank *r, tn_err *err)
   return st == TN_OK ? tn_par_check_joint(c->model, r->index ? &r[-1].par : NULL, &r->par, err) : st;
 }
 
+static tn_status make_null(tn_rank *r, tn_err *err)
+{
+  const tn_exec_cfg *c = &r->exec->cfg;
+  r->services = *c->services;
+  r->null = tn_null_new(c->groups->page_bytes, c->groups->n_pools, r->par.n_kv_heads, c->model->shape.n_kv_heads);
+  if (!r->null) return tn_fail(err, TN_E_NOMEM, "no memory for an executor");
+  r->backend.inst = r->null;
+  r->b = &tn_null_backend;
+  return TN_OK;
+}
+
 static tn_status make_instances(tn_rank *r, tn_err *err)
 {
   const tn_exec_cfg *c = &r->exec->cfg;
+  if (c->null_forward) return make_null(r, err);
   uint32_t threads = c->threads / r->exec->world;
   r->services = *c->services;
   tn_status st = tn_pool_new(threads ? threads : 1, &r->services.pool, err);
@@ -65,9 +78,9 @@ static tn_status load_program(tn_rank *r, tn_err *err)
                       .built = r->built,
                       .backend = r->b,
                       .backend_inst = r->backend.inst,
-                      .quantizer = c->weights ? c->weights->vtable : NULL,
+                      .quantizer = r->quantizer.inst ? c->weights->vtable : NULL,
                       .quantizer_inst = r->quantizer.inst,
-                      .pool = tn_instance_pool(&r->backend),
+                      .pool = r->null ? NULL : tn_instance_pool(&r->backend),
                       .pool_ctx = r->backend.ctx,
                       .progress = r->index == 0 ? c->progress : NULL,
                       .progress_ctx = c->progress_ctx};
@@ -158,6 +171,7 @@ static void close_rank(tn_rank *r)
   tn_groups_rank_free(r->groups, r->exec->cfg.groups->n);
   tn_instance_release(&r->quantizer);
   tn_instance_release(&r->backend);
+  tn_null_free(r->null);
   tn_pool_free(r->services.pool);
   free(r->taps);
   free(r->tap_ptrs);

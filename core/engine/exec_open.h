@@ -28,6 +28,7 @@ typedef struct tn_exec_cfg { /* borrowed until close, except progress */
   const tn_services *services; /* log, ops, model; each rank gets its own pool */
   tn_progress_fn progress;
   void *progress_ctx;
+  bool null_forward; /* the ranks compute nothing: see exec_null.h */
 } tn_exec_cfg;
 
 typedef struct tn_transport tn_transport;
@@ -37,6 +38,7 @@ typedef struct tn_rank {
   tn_exec *exec;
   tn_services services; /* the configured ones with this rank's pool */
   tn_instance backend, quantizer;
+  tn_inst *null; /* the backend's, where nothing is computed: then it has no descriptor */
   const tn_backend_v1 *b;
   tn_par_plan par;
   tn_kv_group **groups;

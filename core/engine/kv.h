@@ -169,6 +169,18 @@ int64_t tn_kv_free_tokens(const tn_kv_store *s);
 uint64_t tn_kv_bytes_used(const tn_kv_store *s);
 uint64_t tn_kv_bytes_total(const tn_kv_store *s);
 
+typedef struct
+    tn_kv_shares {      /* bytes of all pools, by who has them; what is left is promised to somebody, or of no use */
+  uint64_t total, held; /* held: in pages that sequences have */
+  uint64_t idle, free;  /* idle: of the prefix index, for whoever needs them; free: what a new sequence could take */
+} tn_kv_shares;
+tn_kv_shares tn_kv_shares_of(const tn_kv_store *s);
+
+/* Bytes of q's pages that hold no entry, n_rows of a step under way counted as entries; and bytes of the pages that it
+ * will still take until it has n_end entries. */
+uint64_t tn_kv_empty_bytes(const tn_kv_store *s, const tn_kv_seq *q, int64_t n_rows);
+uint64_t tn_kv_bytes_to_come(const tn_kv_store *s, const tn_kv_seq *q, int64_t n_end);
+
 /* Checks all invariants of refcounts against the given sequences (tests, idle engine): false and a reason on a breach. */
 bool tn_kv_check(const tn_kv_store *s, const tn_kv_seq *const *seqs, uint32_t n, tn_err *err);
 

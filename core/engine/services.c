@@ -182,6 +182,11 @@ void tn_engine_services(tn_engine *e)
                                 .open = tn_second_open,
                                 .close = tn_second_close,
                                 .eval = tn_second_eval};
-  e->services =
-      (tn_services){.ops = &ops, .model = &e->svc_model, .engine = e, .log = e->cfg.log, .log_ctx = e->cfg.log_ctx};
+  e->services = (tn_services){.ops = &ops,
+                              .model = &e->svc_model,
+                              .engine = e,
+                              .log = e->cfg.log,
+                              .log_ctx = e->cfg.log_ctx,
+                              .clock = e->cfg.clock,
+                              .clock_ctx = e->cfg.clock_ctx};
 }

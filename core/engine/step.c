@@ -7,6 +7,17 @@
  *   5 collect   verify and sample, commit and roll back, evict, emit, finish */
 #include "engine_int.h"
 
+/* Does anybody look at logits of this step? Not where tokens are given and nobody asked for their probabilities. */
+static bool wants_logits(const tn_engine *e)
+{
+  bool wanted = e->cfg.trace != NULL;
+  for (uint32_t i = 0; i < e->n_running; i++) {
+    const tn_request *q = &e->running[i]->req;
+    wanted = wanted || q->n_forced == 0 || q->n_logprobs > 0 || (q->score && e->cfg.events.logits);
+  }
+  return wanted;
+}
+
 static tn_status run(tn_engine *e, tn_err *err)
 {
   tn_batch_begin(e->batcher);
@@ -21,10 +32,11 @@ static tn_status run(tn_engine *e, tn_err *err)
   if (st != TN_OK) return st;
   st =
       e->cfg.trace ? tn_exec_trace(e->exec, b, e->cfg.trace, e->cfg.trace_ctx) : tn_exec_run(e->exec, 0, UINT32_MAX, b);
-  if (st == TN_OK && b->n_out > 0) st = tn_exec_logits(e->exec, b->n_out, e->logits);
+  if (st == TN_OK && b->n_out > 0 && wants_logits(e)) st = tn_exec_logits(e->exec, b->n_out, e->logits);
   if (st != TN_OK) return tn_fail(err, st, "backend/%s: run: %s", e->cfg.backend.desc->name, tn_status_name(st));
   e->step++;
   e->rows += b->n_rows;
+  if (e->cfg.events.ran) e->cfg.events.ran(e->cfg.events.ctx);
   return TN_OK;
 }
 

@@ -72,8 +72,8 @@ static double rng_uniform(tn_hctx *ctx, uint64_t request, uint64_t position, uin
 
 static uint64_t clock_now(tn_hctx *ctx)
 {
-  (void)ctx;
-  return tn_now_ns();
+  const tn_services *s = ctx->services;
+  return s->clock ? s->clock(s->clock_ctx) : tn_now_ns();
 }
 
 static const tn_svc_rng svc_rng = {sizeof(tn_svc_rng), 0, rng_uniform};

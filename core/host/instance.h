@@ -8,6 +8,7 @@
 #include "pool.h"
 
 typedef void (*tn_log_fn)(void *ctx, int32_t level, const char *msg);
+typedef uint64_t (*tn_clock_fn)(void *ctx); /* nanoseconds, never backwards */
 
 /* What the instances of one engine (or one of its ranks) share. */
 typedef struct tn_services {
@@ -17,6 +18,8 @@ typedef struct tn_services {
   void *engine;  /* for ops and model: see tn_hctx_engine */
   tn_log_fn log; /* NULL: drop */
   void *log_ctx;
+  tn_clock_fn clock; /* NULL: the machine's */
+  void *clock_ctx;
 } tn_services;
 
 typedef struct tn_instance {

@@ -130,7 +130,7 @@ static tn_status open_on(one *o, const char *on_backend, tn_setup *s, tn_err *er
                      .model = o->r->model,
                      .conf_dir = o->r->cfg->conf_dir,
                      .loader = o->r->cfg->loader,
-                     .events = {o, on_token, on_logits, on_finish}};
+                     .events = {.ctx = o, .token = on_token, .logits = on_logits, .finish = on_finish}};
   if (st == TN_OK) st = tn_setup_open(&a, s, err);
   release(&list);
   return st;

@@ -61,7 +61,10 @@ static void on_finish(void *ctx, const tn_seq *seq, uint32_t why, const char *ms
   if (why == TN_FINISH_ERROR) snprintf(b->failed, sizeof b->failed, "%s", msg ? msg : "a sequence failed");
 }
 
-tn_events tn_bench_events(tn_bench *b) { return (tn_events){b, on_token, on_logits, on_finish}; }
+tn_events tn_bench_events(tn_bench *b)
+{
+  return (tn_events){.ctx = b, .token = on_token, .logits = on_logits, .finish = on_finish};
+}
 
 /* A prompt of its own gives the first token without a step of its own. */
 static int64_t new_tokens(const tn_bench_test *t) { return t->n_gen && t->n_prompt ? t->n_gen + 1 : t->n_gen; }

@@ -134,7 +134,10 @@ static tn_status open_engine(const tn_setup_args *a, tn_setup *s, tn_err *err)
                      .trace = a->trace,
                      .trace_ctx = a->trace_ctx,
                      .progress = a->progress,
-                     .progress_ctx = a->progress_ctx};
+                     .progress_ctx = a->progress_ctx,
+                     .clock = a->clock,
+                     .clock_ctx = a->clock_ctx,
+                     .null_forward = a->null_forward};
   tn_status st = list_attention(s, &c.n_attention, err);
   if (st == TN_OK) st = list_eog(s, &c.n_eog, err);
   c.attention = s->attention;

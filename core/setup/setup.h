@@ -29,6 +29,9 @@ typedef struct tn_setup_args {  /* borrowed until tn_setup_open returns, events 
   void *log_ctx;
   tn_progress_fn progress; /* 0 .. 1 over reading and loading */
   void *progress_ctx;
+  tn_clock_fn clock; /* see tn_engine_cfg */
+  void *clock_ctx;
+  bool null_forward;
 } tn_setup_args;
 
 typedef struct tn_setup {

@@ -63,7 +63,7 @@ tn_status rig_conf(const char *model, const char *conf, const char *const *sets,
                      .model = model,
                      .conf_dir = TN_SOURCE_DIR "/conf",
                      .loader = r->loader,
-                     .events = {r, on_token, on_logits, on_finish}};
+                     .events = {.ctx = r, .token = on_token, .logits = on_logits, .finish = on_finish}};
   if (st == TN_OK) st = tn_setup_open(&a, &r->s, err);
   if (st != TN_OK) {
     tn_loader_free(r->loader);
