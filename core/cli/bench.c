@@ -4,6 +4,7 @@
 
 #include "cli/bench_out.h"
 #include "cli/bench_sweep.h"
+#include "cli/bench_trace.h"
 #include "measure/rss.h"
 
 enum { MAX_LIST = 32, MAX_REPS = 1000, MAX_DEPTH = 1 << 24 };
@@ -23,7 +24,7 @@ static const tn_cli_option options[] = {
     {"no-warmup", 0, NULL, "without a repetition before that does not count"},
     {"ops", 0, NULL, "single records of the model instead: time against the bound, for 1 to 512 rows"},
     {"verbose", 'v', NULL, "what was loaded, and every plugin's counters, on stderr"},
-};
+    TN_BENCH_TRACE_OPTIONS};
 enum {
   O_MODEL,
   O_CONF,
@@ -38,8 +39,10 @@ enum {
   O_OUTPUT,
   O_COLD,
   O_OPS,
-  O_VERBOSE
+  O_VERBOSE,
+  O_LOAD /* TN_BENCH_TRACE_OPTIONS */
 };
+static_assert(TN_ARRAY_LEN(options) == O_LOAD + TN_N_BENCH_TRACE, "an index an option");
 
 static const tn_cli_usage usage = {
     .command = "bench",
@@ -50,11 +53,19 @@ static const tn_cli_usage usage = {
         "4096 cached tokens. Neither tokenization nor sampling is part of the time. With -b the figure is that of\n"
         "all sequences together. \"read %\" and \"int %\" are shares of what this machine reads from memory and of\n"
         "what the backend's inner loop computes at most, both measured in the same run.\n\n"
+        "With --trace or --poisson: requests as they arrive, and what their clients feel, in the words of vLLM's\n"
+        "serving benchmark; with --url those of any server. --null-forward runs the scheduler, the memory plugin and\n"
+        "the prefix index at full speed without the model, so that hours of load take seconds.\n\n"
         "  tenon bench -m M.gguf\n"
         "  tenon bench -m M.gguf -p 0 -n 64 -d 0,4096 -t 1,2\n"
         "  tenon bench -m M.gguf -p 0 -n 64 -d 64 -b 1,8,32 -o json\n"
         "  tenon bench -m M.gguf --set compose.kv=,NAME --set engine.max_rows=128,512\n"
-        "  tenon bench -m M.gguf --ops -d 512,4096",
+        "  tenon bench -m M.gguf --ops -d 512,4096\n"
+        "  tenon bench -m M.gguf --trace requests.csv --speed 10 --target-ttft 500 --target-itl 50\n"
+        "  tenon bench -m M.gguf --trace prompts.jsonl --concurrency 16 -o json\n"
+        "  tenon bench -m M.gguf --poisson 2 --requests 100 --prompt-tokens 256 --gen-tokens 64\n"
+        "  tenon bench -m M.gguf --trace requests.csv --null-forward --set compose.memory=paged,contiguous\n"
+        "  tenon bench --trace prompts.jsonl --rate 4 --url http://127.0.0.1:8080",
     .options = options,
     .n_options = TN_ARRAY_LEN(options),
 };
@@ -72,6 +83,8 @@ typedef struct bench_args {
   uint32_t n_pairs;
   int64_t reps;
   bool warm_up, ops;
+  const char *fixed; /* an option of tests of fixed length */
+  tn_bench_trace trace;
   tn_bench_out out;
 } bench_args;
 
@@ -122,6 +135,8 @@ static bool take(void *ctx, int i, const char *v)
 {
   bench_args *a = ctx;
   const char *name = options[i].name;
+  if (i >= O_LOAD) return tn_bench_trace_take(&a->trace, i - O_LOAD, v);
+  if ((i >= O_PROMPT && i <= O_BATCH) || i == O_REPS || i == O_COLD || i == O_OPS) a->fixed = name;
   switch (i) {
     case O_MODEL:
     case O_CONF:
@@ -148,16 +163,30 @@ static void preset(list *l, int64_t value)
 /* Two letters behind one dash, as llama.cpp spells them. */
 static const char *const spelled[][2] = {{"-pg", "--pg"}, {"-np", "--batch"}};
 
+static int check_trace(bench_args *a)
+{
+  int code = tn_bench_trace_check(&a->trace);
+  if (code != TN_EXIT_OK || !tn_bench_trace_asked(&a->trace)) return code;
+  if (a->fixed) return tn_cli_mistake(&a->cli, "--%s is for tests of fixed length, not for a replay", a->fixed);
+  if (a->threads.n > 1) return tn_cli_mistake(&a->cli, "-t: a replay takes one number of threads");
+  if (a->out.format == TN_BENCH_CSV)
+    return tn_cli_mistake(&a->cli, "--output=csv: a replay's result is md, json or jsonl");
+  if (a->threads.n == 1 && !set_engine(&a->engine, "-t", "threads", a->threads.at[0])) return TN_EXIT_FAIL;
+  return TN_EXIT_OK;
+}
+
 static int parse(bench_args *a, int argc, char **argv)
 {
   tn_cli_args *args = &a->cli;
-  a->engine.cli = args;
+  a->engine.cli = a->trace.cli = args;
   for (int i = 1; i < argc; i++)
     for (size_t k = 0; k < TN_ARRAY_LEN(spelled); k++)
       if (strcmp(argv[i], spelled[k][0]) == 0) argv[i] = (char *)(uintptr_t)spelled[k][1];
   tn_cli_begin(args, &usage, argc, argv);
   const int code = tn_cli_options_only(args, take, a);
   if (code != -1) return code;
+  const int replay = check_trace(a);
+  if (replay != TN_EXIT_OK) return replay;
   if (a->n_pairs == 0 || a->prompts.n > 0) preset(&a->prompts, 512);
   if (a->n_pairs == 0 || a->gens.n > 0) preset(&a->gens, 128);
   preset(&a->depths, a->ops ? 512 : 0);
@@ -288,12 +317,14 @@ int tn_cli_bench(int argc, char **argv)
   if (code < 0) {
     code = TN_EXIT_OK;
     tn_cli_catch_interrupt();
-    for (uint32_t v = 0; code == TN_EXIT_OK && v < tn_bench_sweep_n(&a->engine); v++)
+    bool replay = tn_bench_trace_asked(&a->trace);
+    if (replay) code = tn_bench_trace_run(&a->trace, &a->engine, &a->out);
+    for (uint32_t v = 0; !replay && code == TN_EXIT_OK && v < tn_bench_sweep_n(&a->engine); v++)
       for (uint32_t t = 0; code == TN_EXIT_OK && t < a->threads.n; t++)
         for (uint32_t b = 0; code == TN_EXIT_OK && b < a->batches.n; b++)
           code = run_engine(a, v, a->threads.at[t], a->batches.at[b]);
     a->out.variant = NULL;
-    code = tn_bench_out_end(&a->out, code);
+    if (!replay) code = tn_bench_out_end(&a->out, code);
   }
   tn_engine_args_release(&a->engine);
   free(a);

@@ -49,7 +49,7 @@ static const char *part(const tn_setup *s, const char *key, const char *none)
   return c ? c->desc->name : none;
 }
 
-static json_t *composition(const tn_composition *c)
+json_t *tn_bench_composition(const tn_composition *c)
 {
   json_t *j = json_object();
   for (size_t i = 0; i < tn_composition_n(c); i++)
@@ -89,7 +89,7 @@ json_t *tn_bench_facts(const tn_setup *s)
                 host ? 0 : (int)s->model->shape.n_layers + 1, "split_mode", part(s, "parallel", "none"), "main_gpu", 0,
                 "no_kv_offload", 0, "flash_attn", s->opts.attention_kernel != TN_KERNEL_NAIVE, "tensor_split", "0.00",
                 "use_mmap", 1, "embeddings", 0, "device", e.device, "weights", part(s, "weights", "as in the file"),
-                "fingerprint", print, "composition", composition(s->composition));
+                "fingerprint", print, "composition", tn_bench_composition(s->composition));
   if (j && more && json_object_update(j, more) == 0) {
     json_decref(more);
     return j;

@@ -29,6 +29,8 @@ int tn_bench_out_end(tn_bench_out *o, int code);
 
 /* bench_facts.c: model, machine and composition, as fields in llama-bench's order. NULL: no memory. */
 json_t *tn_bench_facts(const tn_setup *s);
+/* {"backend": "cpu", ...}: the plugin under each key. NULL: no memory. */
+json_t *tn_bench_composition(const tn_composition *c);
 /* "pp512", "tg64 @ d4096", "pp64+tg16". */
 void tn_bench_test_name(const tn_bench_test *t, char out[64]);
 
