@@ -69,7 +69,9 @@ static uint64_t check(const char *model, const char *const *base, const char *bu
 
 #define RECOMPUTE "compose.backend=cpu", "engine.max_rows=40", "scheduler.continuous.reserve=0"
 #define SWAP "compose.backend=cpu", "compose.scheduler=static_batch"
-#define CHUNKED "compose.backend=cpu", "compose.scheduler=chunked", "engine.max_rows=40", "scheduler.chunked.reserve=0"
+#define CHUNKED                                                                                            \
+  "compose.backend=cpu", "compose.scheduler=chunked", "engine.max_rows=40", "scheduler.chunked.reserve=0", \
+      "scheduler.chunked.stretch=100"
 CASE(recompute_llama, "llama", "engine.kv_budget=200K", true, RECOMPUTE)
 CASE(recompute_gemma3, "gemma3", "engine.kv_budget=400K", true, RECOMPUTE)
 CASE(recompute_kv_int8, "llama", "engine.kv_budget=110K", true, RECOMPUTE, "compose.kv=int8",

@@ -6,8 +6,14 @@
 
 sched_machine sched_machine_of(const char *name, const char *set, uint32_t max_rows, uint32_t max_seqs)
 {
-  const char *const sets[] = {set, NULL};
-  sched_machine m = {.rig = plugin_rig_open(TN_SLOT_SCHEDULER, name, sets), .max_rows = max_rows, .max_seqs = max_seqs};
+  return sched_machine_on(name, (const char *const[]){set, NULL}, NULL, max_rows, max_seqs);
+}
+
+sched_machine sched_machine_on(const char *name, const char *const *sets, const tn_svc_model *model, uint32_t max_rows,
+                               uint32_t max_seqs)
+{
+  sched_machine m = {
+      .rig = plugin_rig_open_on(TN_SLOT_SCHEDULER, name, sets, model), .max_rows = max_rows, .max_seqs = max_seqs};
   m.v = m.rig->vtable;
   m.page_tokens = 16;
   return m;

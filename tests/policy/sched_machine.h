@@ -38,6 +38,10 @@ typedef struct sched_view { /* of the jobs that have arrived and are not over */
 
 sched_machine sched_machine_of(const char *name, const char *set, uint32_t max_rows, uint32_t max_seqs);
 
+/* The same with several options, and a model that the plugin may ask for, or NULL. */
+sched_machine sched_machine_on(const char *name, const char *const *sets, const tn_svc_model *model, uint32_t max_rows,
+                               uint32_t max_seqs);
+
 /* One more job. */
 void sched_add(sched_machine *m, int64_t prompt, int64_t generate, uint64_t arrives);
 

@@ -6,7 +6,7 @@
 #include "sched_machine.h"
 
 /* While sequences generate, no step has more rows than the budget, and each of them has its token in every step, however
- * long the prompt that arrives. */
+ * long the prompt that arrives. Without a model a row costs the same wherever it stands. */
 Test(policy_chunked, bounds_the_gap)
 {
   sched_machine m = sched_machine_of("chunked", "budget=24", 512, 8);
@@ -24,10 +24,100 @@ Test(policy_chunked, bounds_the_gap)
   sched_run_all(&m, 1000);
 }
 
+/* What n rows from a position on cost, in rows at the beginning. */
+static double cost_of(double depth, int64_t at, int64_t n)
+{
+  double cost = 0;
+  for (int64_t i = 0; i < n; i++) cost += 1 + (double)(at + i) / depth;
+  return cost;
+}
+
+/* The bar: a prompt of 4,000 tokens makes no step cost more than twice what the streams alone cost, counted by a row's
+ * position; and it does not stand still. */
+static void doubles_at_most(const char *const *sets, const tn_svc_model *model, double depth, uint32_t streams)
+{
+  sched_machine m = sched_machine_on("chunked", sets, model, 512, 40);
+  for (uint32_t k = 0; k < streams; k++) sched_add(&m, 1, 5000, 0);
+  sched_add(&m, 4000, 5, 100);
+  while (m.step <= 100) sched_step(&m);
+  const sched_job *late = &m.j[streams];
+  uint64_t n = 0, full = 0;
+  for (; !late->said; n++) {
+    int64_t read = late->done, said = m.j[0].said;
+    double own = 0;
+    for (uint32_t k = 0; k < streams; k++) own += cost_of(depth, m.j[k].done, 1);
+    sched_step(&m);
+    double more = cost_of(depth, read, late->done - read), next = cost_of(depth, late->done, 1);
+    cr_assert(m.j[0].said == said + 1 && late->done > read, "step %llu stands still", (unsigned long long)m.step);
+    cr_assert(more <= own + 1e-6 || late->done == read + 1, "%u streams: %g beside %g", streams, more, own);
+    full += more + next > own;
+  }
+  cr_expect(full + 1 >= n, "%llu of %llu steps are as full as they may be", (unsigned long long)full,
+            (unsigned long long)n);
+  plugin_rig_close(m.rig);
+}
+
+Test(policy_chunked, a_step_doubles_at_most)
+{
+  static const char *const given[] = {"depth=512", NULL};
+  doubles_at_most(given, NULL, 512, 1);
+  doubles_at_most(given, NULL, 512, 8);
+  doubles_at_most(given, NULL, 512, 32);
+}
+
+/* Without `depth` the model's shape says it: here (576 (18 + 6) 64 + 3 576 1536) / (2 9 64) / 6 = 512. */
+Test(policy_chunked, depth_follows_from_the_shape)
+{
+  tn_model_shape shape = {.struct_size = sizeof shape,
+                          .n_layers = 30,
+                          .n_heads = 9,
+                          .n_kv_heads = 3,
+                          .d_model = 576,
+                          .d_head = 64,
+                          .d_ff = 1536};
+  tn_svc_model model = {.struct_size = sizeof model, .shape = &shape};
+  doubles_at_most(NULL, &model, 512, 8);
+}
+
+/* What may be stretched further is read faster, by as much. */
+Test(policy_chunked, stretch)
+{
+  uint64_t steps[2];
+  for (int i = 0; i < 2; i++) {
+    sched_machine m = sched_machine_of("chunked", i ? "stretch=5" : "stretch=2", 512, 16);
+    for (uint32_t k = 0; k < 10; k++) sched_add(&m, 1, 1000, 0);
+    sched_add(&m, 4000, 1, 1);
+    while (!m.j[10].over) sched_step(&m);
+    steps[i] = m.j[10].first;
+    plugin_rig_close(m.rig);
+  }
+  cr_expect(eq(u64, steps[0], 400));
+  cr_expect(eq(u64, steps[1], 100));
+}
+
+/* Deep in a text a row costs more than a quarter of what prompts may: the oldest has one in every fourth step, the urgent
+ * the others. */
+Test(policy_chunked, the_oldest_moves_when_rows_are_dear)
+{
+  sched_machine m = sched_machine_of("chunked", "depth=100", 512, 16);
+  sched_add(&m, 1, 4000, 0);
+  sched_add(&m, 1000, 1, 0);
+  while (m.j[1].done < 500) sched_step(&m);
+  sched_add(&m, 3000, 1, m.step);
+  m.j[2].priority = 5;
+  int64_t old = m.j[1].done, urgent = 0;
+  for (int k = 0; k < 200; k++) sched_step(&m);
+  old = m.j[1].done - old, urgent = m.j[2].done;
+  cr_expect(old >= 50, "%d rows in 200 steps", (int)old);
+  cr_expect(urgent >= 150, "%d rows in 200 steps", (int)urgent);
+  plugin_rig_close(m.rig);
+}
+
 /* More streams than the budget: prompts have their least share all the same. */
 Test(policy_chunked, reads_beside_many_streams)
 {
-  sched_machine m = sched_machine_of("chunked", "budget=4", 512, 32);
+  static const char *const sets[] = {"budget=4", "prompt=8", NULL};
+  sched_machine m = sched_machine_on("chunked", sets, NULL, 512, 32);
   for (uint32_t k = 0; k < 20; k++) sched_add(&m, 1, 200, 0);
   sched_add(&m, 80, 5, 3);
   while (!m.j[20].over) {

@@ -33,6 +33,11 @@ static void fill_values(plugin_rig *p, const char *const *sets)
 
 plugin_rig *plugin_rig_open(uint32_t slot, const char *name, const char *const *sets)
 {
+  return plugin_rig_open_on(slot, name, sets, NULL);
+}
+
+plugin_rig *plugin_rig_open_on(uint32_t slot, const char *name, const char *const *sets, const tn_svc_model *model)
+{
   plugin_rig *p = tn_zalloc(1, sizeof *p);
   tn_err err = tn_err_init();
   tn_loader_cfg cfg = {.path = TN_BUILD_DIR "/tests/plugins", .lib_dir = TN_BUILD_DIR "/lib/tenon"};
@@ -41,6 +46,7 @@ plugin_rig *plugin_rig_open(uint32_t slot, const char *name, const char *const *
   cr_assert(tn_loader_open(p->loader, slot, name, NULL, &plugin, &err) == TN_OK, "%s", err.msg);
   p->desc = plugin->desc;
   p->vtable = p->desc->vtable;
+  p->services.model = model;
   fill_values(p, sets);
   cr_assert(tn_instance_new(p->desc, p->values, &p->services, &p->in, &err) == TN_OK, "%s", err.msg);
   p->inst = p->in.inst;

@@ -20,6 +20,9 @@ typedef struct plugin_rig {
 /* sets: "key=value", NULL-terminated, or NULL: all defaults. Close with plugin_rig_close. */
 plugin_rig *plugin_rig_open(uint32_t slot, const char *name, const char *const *sets);
 
+/* The same with a model that the plugin finds as "tenon.model/1"; borrowed until close. */
+plugin_rig *plugin_rig_open_on(uint32_t slot, const char *name, const char *const *sets, const tn_svc_model *model);
+
 /* Destroys the instance; an allocation that it leaves behind ends the test. */
 void plugin_rig_close(plugin_rig *p);
 
