@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/json_add.h"
+
 #define PIECE 4096u
 
 static size_t piece_of(const tn_tokenizer *t, int32_t id, char buf[PIECE])
@@ -36,19 +38,20 @@ static json_t *law_of(const tn_tokenizer *t, int32_t id, double logprob)
   char buf[PIECE];
   size_t n = piece_of(t, id, buf);
   json_t *bytes = json_array();
-  for (size_t i = 0; i < n; i++) json_array_append_new(bytes, json_integer((uint8_t)buf[i]));
+  for (size_t i = 0; i < n; i++) tn_json_append(&bytes, json_integer((uint8_t)buf[i]));
   if (!(logprob > -9999)) logprob = -9999; /* JSON has no infinity; OpenAI's own least value */
-  return json_pack("{s:o, s:f, s:o, s:i}", "token", tn_answer_text(buf, n), "logprob", logprob, "bytes", bytes, "id",
-                   (int)id);
+  json_t *law = json_pack("{s:f, s:i}", "logprob", logprob, "id", (int)id);
+  tn_json_set(&law, "token", tn_answer_text(buf, n));
+  tn_json_set(&law, "bytes", bytes);
+  return law;
 }
 
 json_t *tn_answer_entry(const tn_job *j, const tn_job_token *t)
 {
   json_t *e = law_of(j->tokenizer, t->id, t->logprob);
   json_t *top = json_array();
-  for (uint32_t i = 0; i < t->n_top; i++)
-    json_array_append_new(top, law_of(j->tokenizer, t->top[i], t->top_logprob[i]));
-  if (e) json_object_set_new(e, "top_logprobs", top);
+  for (uint32_t i = 0; i < t->n_top; i++) tn_json_append(&top, law_of(j->tokenizer, t->top[i], t->top_logprob[i]));
+  tn_json_set(&e, "top_logprobs", top);
   return e;
 }
 
@@ -67,9 +70,9 @@ json_t *tn_answer_prompt_entry(const tn_job *j, int32_t id, const float *row, ui
     snprintf(key, sizeof key, "%d", t);
     if (i > 0 && t == id) continue;
     double lp = (double)row[t] - lse;
-    json_object_set_new(all, key,
-                        json_pack("{s:f, s:i, s:o}", "logprob", lp > -9999 ? lp : -9999.0, "rank",
-                                  i == 0 ? (int)rank : (int)i, "decoded_token", tn_answer_piece(j->tokenizer, t)));
+    json_t *law = json_pack("{s:f, s:i}", "logprob", lp > -9999 ? lp : -9999.0, "rank", i == 0 ? (int)rank : (int)i);
+    tn_json_set(&law, "decoded_token", tn_answer_piece(j->tokenizer, t));
+    tn_json_set(&all, key, law);
   }
   return all;
 }
@@ -95,51 +98,57 @@ static json_t *as_lists(json_t *entries, size_t at)
   json_array_foreach(entries, i, e)
   {
     json_t *top = json_object();
-    json_array_append(tokens, json_object_get(e, "token"));
-    json_array_append(logprobs, json_object_get(e, "logprob"));
-    json_array_append_new(offsets, json_integer((json_int_t)at));
+    tn_json_append(&tokens, json_incref(json_object_get(e, "token")));
+    tn_json_append(&logprobs, json_incref(json_object_get(e, "logprob")));
+    tn_json_append(&offsets, json_integer((json_int_t)at));
     at += json_string_length(json_object_get(e, "token"));
     json_array_foreach(json_object_get(e, "top_logprobs"), k, t)
-        json_object_set(top, json_string_value(json_object_get(t, "token")), json_object_get(t, "logprob"));
-    json_array_append_new(tops, top);
+        tn_json_set(&top, json_string_value(json_object_get(t, "token")), json_incref(json_object_get(t, "logprob")));
+    tn_json_append(&tops, top);
   }
   json_decref(entries);
-  return json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", logprobs, "top_logprobs", tops,
-                   "text_offset", offsets);
+  json_t *lists = json_object();
+  tn_json_set(&lists, "tokens", tokens);
+  tn_json_set(&lists, "token_logprobs", logprobs);
+  tn_json_set(&lists, "top_logprobs", tops);
+  tn_json_set(&lists, "text_offset", offsets);
+  return lists;
 }
 
+/* Takes over the entries' reference; NULL where none were asked for. */
 static json_t *logprobs_of(const tn_job *j, json_t *entries, size_t at)
 {
-  if (!entries) return json_null();
-  return j->gen.api == TN_API_CHAT ? json_pack("{s:o}", "content", entries) : as_lists(entries, at);
+  if (!j->gen.logprobs) return json_null();
+  if (j->gen.api != TN_API_CHAT) return entries ? as_lists(entries, at) : NULL;
+  json_t *o = json_object();
+  tn_json_set(&o, "content", entries);
+  return o;
 }
 
 json_t *tn_answer_chunk(const tn_reply *c, const tn_str *text, json_t *entries, json_t *tokens, const char *finish)
 {
   const tn_job *j = c->job;
   bool chat = j->gen.api == TN_API_CHAT;
-  json_t *choice = json_pack("{s:i, s:o}", "index", (int)c->index, "logprobs",
-                             logprobs_of(j, entries, text ? c->text.sent - text->n : 0));
+  json_t *choice = json_pack("{s:i}", "index", (int)c->index), *choices = json_array();
+  tn_json_set(&choice, "logprobs", text ? logprobs_of(j, entries, c->text.sent - text->n) : json_null());
   json_t *said = text ? json_stringn_nocheck(text->p, text->n) : json_string("");
   if (chat) {
     json_t *delta = json_object();
-    if (!text && !finish) json_object_set_new(delta, "role", json_string("assistant"));
+    if (!text && !finish) tn_json_set(&delta, "role", json_string("assistant"));
     if (!finish || (text && text->n > 0))
-      json_object_set_new(delta, "content", said);
+      tn_json_set(&delta, "content", said);
     else
       json_decref(said);
-    json_object_set_new(choice, "delta", delta);
+    tn_json_set(&choice, "delta", delta);
   } else {
-    json_object_set_new(choice, "text", said);
+    tn_json_set(&choice, "text", said);
   }
-  if (tokens) json_object_set_new(choice, "tokens", tokens);
-  json_object_set_new(choice, "finish_reason", finish ? json_string(finish) : json_null());
+  if (j->gen.return_tokens && text) tn_json_set(&choice, "tokens", tokens);
+  tn_json_set(&choice, "finish_reason", finish ? json_string(finish) : json_null());
   json_t *all = head(j, object_of(j, true));
-  if (!all || json_object_set_new(all, "choices", json_pack("[o]", choice)) != 0) {
-    json_decref(all);
-    return NULL;
-  }
-  if (j->gen.usage) json_object_set_new(all, "usage", json_null());
+  tn_json_append(&choices, choice);
+  tn_json_set(&all, "choices", choices);
+  if (j->gen.usage) tn_json_set(&all, "usage", json_null());
   return all;
 }
 
@@ -179,21 +188,18 @@ static json_t *timings_of(const tn_job *j)
                    (json_int_t)drafted, "draft_n_accepted", (json_int_t)accepted);
 }
 
-static void add_figures(json_t *all, const tn_job *j)
+static void add_figures(json_t **all, const tn_job *j)
 {
-  json_object_set_new(all, "usage", usage_of(j));
-  json_object_set_new(all, "timings", timings_of(j));
-  json_object_set_new(all, "seed", json_integer((json_int_t)j->seed));
+  tn_json_set(all, "usage", usage_of(j));
+  tn_json_set(all, "timings", timings_of(j));
+  tn_json_set(all, "seed", json_integer((json_int_t)j->seed));
 }
 
 json_t *tn_answer_usage_chunk(const tn_job *j)
 {
   json_t *all = head(j, object_of(j, true));
-  if (!all || json_object_set_new(all, "choices", json_array()) != 0) {
-    json_decref(all);
-    return NULL;
-  }
-  add_figures(all, j);
+  tn_json_set(&all, "choices", json_array());
+  add_figures(&all, j);
   return all;
 }
 
@@ -206,44 +212,58 @@ static json_t *kept_entries(const tn_reply *c)
   json_array_foreach(c->entries, i, pair)
   {
     json_int_t at = json_integer_value(json_array_get(pair, 1));
-    if (!c->text.stopped || (size_t)at < c->text.n) json_array_append(kept, json_array_get(pair, 0));
+    if (!c->text.stopped || (size_t)at < c->text.n) tn_json_append(&kept, json_incref(json_array_get(pair, 0)));
   }
   return kept;
 }
 
-/* echo: the prompt's tokens before those of the answer. */
-static void echo_prompt(const tn_reply *c, json_t **text, json_t *entries)
+/* The prompt's text and the answer's as one string. */
+static json_t *echoed_text(const tn_reply *c)
 {
-  const tn_job *j = c->job;
-  const tn_prompt *p = &j->prompts[c->prompt];
+  const tn_prompt *p = &c->job->prompts[c->prompt];
   char *said;
   size_t n;
-  if (tn_detokenize(j->tokenizer, p->ids, p->n, 0, &said, &n, NULL) != TN_OK) return;
+  if (tn_detokenize(c->job->tokenizer, p->ids, p->n, 0, &said, &n, NULL) != TN_OK) return NULL;
   char *both = malloc(n + c->text.n + 1);
-  if (both) {
-    memcpy(both, said, n);
-    if (c->text.n) memcpy(both + n, c->text.text, c->text.n);
-    json_t *whole = tn_answer_text(both, n + c->text.n);
-    if (whole) {
-      json_decref(*text);
-      *text = whole;
-    }
-  }
+  if (both) memcpy(both, said, n);
+  if (both && c->text.n) memcpy(both + n, c->text.text, c->text.n);
+  json_t *whole = both ? tn_answer_text(both, n + c->text.n) : NULL;
   free(both);
   free(said);
-  for (size_t i = 0; entries && c->prompt_entries && i < p->n; i++) {
-    char key[16];
-    snprintf(key, sizeof key, "%d", p->ids[i]);
-    json_t *law = json_array_get(c->prompt_entries, i), *own = json_object_get(law, key), *top = json_array(), *t;
-    const char *id;
-    json_object_foreach(law, id, t) if (i > 0 && (int)json_array_size(top) < (int)j->gen.top)
-        json_array_append_new(top, json_pack("{s:O, s:O}", "token", json_object_get(t, "decoded_token"), "logprob",
-                                             json_object_get(t, "logprob")));
-    json_t *lp = own ? json_incref(json_object_get(own, "logprob")) : json_null();
-    json_array_insert_new(entries, i,
-                          json_pack("{s:o, s:o, s:o}", "token", tn_answer_piece(j->tokenizer, p->ids[i]), "logprob", lp,
-                                    "top_logprobs", top));
+  return whole;
+}
+
+/* The entry of a prompt's i-th token. */
+static json_t *echoed_entry(const tn_reply *c, size_t i)
+{
+  const tn_job *j = c->job;
+  int32_t token = j->prompts[c->prompt].ids[i];
+  char key[16];
+  snprintf(key, sizeof key, "%d", token);
+  json_t *law = json_array_get(c->prompt_entries, i), *own = json_object_get(law, key), *top = json_array(), *t;
+  const char *id;
+  json_object_foreach(law, id, t) if (i > 0 && (int)json_array_size(top) < (int)j->gen.top)
+      tn_json_append(&top, json_pack("{s:O, s:O}", "token", json_object_get(t, "decoded_token"), "logprob",
+                                     json_object_get(t, "logprob")));
+  json_t *e = json_object();
+  tn_json_set(&e, "token", tn_answer_piece(j->tokenizer, token));
+  tn_json_set(&e, "logprob", own ? json_incref(json_object_get(own, "logprob")) : json_null());
+  tn_json_set(&e, "top_logprobs", top);
+  return e;
+}
+
+/* echo: the prompt's tokens before those of the answer. Takes over the reference. */
+static json_t *with_prompt(const tn_reply *c, json_t *entries)
+{
+  const tn_prompt *p = &c->job->prompts[c->prompt];
+  json_t *all = entries && c->prompt_entries ? json_array() : NULL;
+  for (size_t i = 0; i < p->n; i++) tn_json_append(&all, echoed_entry(c, i));
+  if (all && json_array_extend(all, entries) != 0) {
+    json_decref(all);
+    all = NULL;
   }
+  json_decref(entries);
+  return all;
 }
 
 static json_t *choice_of(const tn_reply *c)
@@ -251,31 +271,31 @@ static json_t *choice_of(const tn_reply *c)
   const tn_job *j = c->job;
   bool chat = j->gen.api == TN_API_CHAT;
   json_t *entries = kept_entries(c);
-  json_t *text = json_stringn_nocheck(c->text.text ? c->text.text : "", c->text.n);
-  if (j->gen.echo) echo_prompt(c, &text, entries);
-  json_t *o = json_pack("{s:i, s:s, s:o}", "index", (int)c->index, "finish_reason", c->finish, "logprobs",
-                        logprobs_of(j, entries, 0));
-  if (chat)
-    json_object_set_new(o, "message", json_pack("{s:s, s:o}", "role", "assistant", "content", text));
-  else
-    json_object_set_new(o, "text", text);
-  if (c->tokens) json_object_set(o, "tokens", c->tokens);
-  if (c->text.which) json_object_set_new(o, "stop_reason", json_stringn(c->text.which->p, c->text.which->n));
-  if (j->gen.prompt_top >= 0 && !chat) json_object_set(o, "prompt_logprobs", c->prompt_entries);
+  json_t *text = j->gen.echo ? echoed_text(c) : json_stringn_nocheck(c->text.text ? c->text.text : "", c->text.n);
+  if (j->gen.echo) entries = with_prompt(c, entries);
+  json_t *o = json_pack("{s:i, s:s}", "index", (int)c->index, "finish_reason", c->finish);
+  tn_json_set(&o, "logprobs", logprobs_of(j, entries, 0));
+  if (chat) {
+    json_t *message = json_pack("{s:s}", "role", "assistant");
+    tn_json_set(&message, "content", text);
+    tn_json_set(&o, "message", message);
+  } else {
+    tn_json_set(&o, "text", text);
+  }
+  if (j->gen.return_tokens) tn_json_set(&o, "tokens", json_incref(c->tokens));
+  if (c->text.which) tn_json_set(&o, "stop_reason", json_stringn(c->text.which->p, c->text.which->n));
+  if (j->gen.prompt_top >= 0 && !chat) tn_json_set(&o, "prompt_logprobs", json_incref(c->prompt_entries));
   return o;
 }
 
 json_t *tn_answer_whole(tn_job *j)
 {
   json_t *choices = json_array();
-  for (uint32_t i = 0; i < j->n_choices; i++) json_array_append_new(choices, choice_of(&j->choices[i]));
+  for (uint32_t i = 0; i < j->n_choices; i++) tn_json_append(&choices, choice_of(&j->choices[i]));
   json_t *all = head(j, object_of(j, false));
-  if (!all || json_object_set_new(all, "choices", choices) != 0) {
-    json_decref(all);
-    return NULL;
-  }
+  tn_json_set(&all, "choices", choices);
   if (j->gen.prompt_top >= 0 && j->gen.api == TN_API_CHAT)
-    json_object_set(all, "prompt_logprobs", j->choices[0].prompt_entries);
-  add_figures(all, j);
+    tn_json_set(&all, "prompt_logprobs", json_incref(j->choices[0].prompt_entries));
+  add_figures(&all, j);
   return all;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "serve/answer.h"
+#include "serve/json_add.h"
 
 static json_t *base64_of(const uint8_t *p, size_t n)
 {
@@ -31,7 +32,7 @@ json_t *tn_answer_vector(float *row, size_t n, bool base64)
   for (size_t i = 0; i < n; i++) row[i] = (float)((double)row[i] * scale);
   if (base64) return base64_of((const uint8_t *)row, n * sizeof *row);
   json_t *list = json_array();
-  for (size_t i = 0; i < n; i++) json_array_append_new(list, json_real((double)row[i]));
+  for (size_t i = 0; i < n; i++) tn_json_append(&list, json_real((double)row[i]));
   return list;
 }
 
@@ -40,9 +41,11 @@ json_t *tn_answer_embeddings(const tn_job *j)
   json_t *data = json_array();
   json_int_t n = 0;
   for (uint32_t i = 0; i < j->n_choices; i++)
-    json_array_append_new(
-        data, json_pack("{s:s, s:i, s:O}", "object", "embedding", "index", (int)i, "embedding", j->choices[i].vector));
+    tn_json_append(
+        &data, json_pack("{s:s, s:i, s:O}", "object", "embedding", "index", (int)i, "embedding", j->choices[i].vector));
   for (uint32_t i = 0; i < j->n_prompts; i++) n += (json_int_t)j->prompts[i].n;
-  return json_pack("{s:s, s:o, s:s, s:{s:I, s:I}}", "object", "list", "data", data, "model", j->model, "usage",
-                   "prompt_tokens", n, "total_tokens", n);
+  json_t *all = json_pack("{s:s, s:s, s:{s:I, s:I}}", "object", "list", "model", j->model, "usage", "prompt_tokens", n,
+                          "total_tokens", n);
+  tn_json_set(&all, "data", data);
+  return all;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/json_add.h"
 #include "utf8.h"
 
 static const char *type_of(int status)
@@ -77,7 +78,7 @@ char *tn_fault_text(const tn_fault *f)
     json_object_set_new(e, "n_ctx", json_integer(f->n_ctx));
   }
   json_t *all = e ? json_pack("{s:o}", "error", e) : NULL;
-  char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+  char *text = tn_json_text(all, JSON_COMPACT);
   json_decref(all);
   return text;
 }

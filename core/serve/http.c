@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "serve/http.h"
+#include "serve/json_add.h"
 #include "sha256.h"
 
 static void suspend(void *ctx) { MHD_suspend_connection(ctx); }
@@ -33,7 +34,7 @@ enum MHD_Result tn_reply_owned(tn_exchange *x, int status, const char *type, cha
 
 enum MHD_Result tn_reply_json(tn_exchange *x, int status, json_t *o)
 {
-  char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+  char *text = tn_json_text(o, JSON_COMPACT);
   json_decref(o);
   return tn_reply_owned(x, status, "application/json", text, text ? strlen(text) : 0);
 }
@@ -103,12 +104,14 @@ static bool has_key(const tn_exchange *x)
   return differs == 0 && key;
 }
 
-static void set_asking(tn_exchange *x, bool asking)
+/* stream: the answer that is watched from now on, NULL: none. */
+static void set_asking(tn_exchange *x, bool asking, tn_outbox *stream)
 {
   if (!x->peer) return;
   pthread_mutex_lock(&x->server->lock);
   x->peer->asking = asking;
   x->peer->since_ns = tn_now_ns();
+  x->peer->stream = stream;
   pthread_mutex_unlock(&x->server->lock);
 }
 
@@ -167,13 +170,14 @@ static enum MHD_Result on_body(tn_exchange *x, const char *data, size_t n)
 static enum MHD_Result on_request(tn_exchange *x)
 {
   x->served = true;
-  set_asking(x, false);
+  set_asking(x, false, NULL);
   if (x->too_large) return refuse(x, 413, "the body is larger than this server takes");
   if (!x->route->anytime && !atomic_load(&x->server->setup)) return refuse(x, 503, "Loading model");
   enum MHD_Result done = x->route->serve(x);
   if (!x->out || done == MHD_NO) return done;
   const union MHD_ConnectionInfo *i = MHD_get_connection_info(x->c, MHD_CONNECTION_INFO_CONNECTION_FD);
   tn_outbox_attach(x->out, i ? i->connect_fd : -1, resume, x->c);
+  if (x->stream) set_asking(x, false, x->out);
   return reply_outbox(x);
 }
 
@@ -201,9 +205,9 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **state, enum
   (void)c;
   (void)why;
   if (!x) return;
+  set_asking(x, true, NULL);
   if (x->out) tn_outbox_leave(x->out);
   tn_outbox_drop(x->out);
-  set_asking(x, true);
   free(x->body);
   free(x);
   *state = NULL;
@@ -235,6 +239,38 @@ static void on_connection(void *ctx, struct MHD_Connection *c, void **socket_ctx
   pthread_mutex_unlock(&s->lock);
 }
 
+/* Up to cap streams, held, from the skip-th on. */
+static size_t streams_of(tn_server *s, tn_outbox **out, size_t cap, size_t skip)
+{
+  size_t n = 0;
+  pthread_mutex_lock(&s->lock);
+  for (const tn_peer *p = s->peers; p && n < cap; p = p->next) {
+    if (!p->stream) continue;
+    if (skip > 0) {
+      skip--;
+      continue;
+    }
+    tn_outbox_hold(p->stream);
+    out[n++] = p->stream;
+  }
+  pthread_mutex_unlock(&s->lock);
+  return n;
+}
+
+/* Outside the lock, since a comment wakes a connection. */
+static void keep_alive(tn_server *s)
+{
+  enum { AT_ONCE = 64 };
+  tn_outbox *out[AT_ONCE];
+  for (size_t n = AT_ONCE, seen = 0; n == AT_ONCE; seen += n) {
+    n = streams_of(s, out, AT_ONCE, seen);
+    for (size_t i = 0; i < n; i++) {
+      tn_outbox_keep_alive(out[i], (uint64_t)s->cfg.keep_alive_s * 1000000000u);
+      tn_outbox_drop(out[i]);
+    }
+  }
+}
+
 void tn_http_watch(tn_server *s)
 {
   uint64_t now = tn_now_ns(), most = (uint64_t)s->cfg.read_timeout_s * 1000000000u;
@@ -242,6 +278,7 @@ void tn_http_watch(tn_server *s)
   for (tn_peer *p = s->peers; p; p = p->next)
     if (p->asking && p->fd >= 0 && now - p->since_ns > most) shutdown(p->fd, SHUT_RDWR);
   pthread_mutex_unlock(&s->lock);
+  keep_alive(s);
 }
 
 enum { THREADS = 2, HEADER_BYTES = 32768 };

@@ -12,7 +12,8 @@ tn_status tn_http_open(tn_server *s, const struct sockaddr *address, bool v6, tn
 /* What is kept of a key, and compared. */
 void tn_key_hash(const char *key, uint8_t out[32]);
 
-/* Closes connections that have been asking for longer than read_timeout_s. */
+/* Closes connections that have been asking for longer than read_timeout_s; a comment into streams that were silent for
+ * keep_alive_s. */
 void tn_http_watch(tn_server *s);
 
 #endif

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "serve/answer.h"
+#include "serve/json_add.h"
 
 static uint64_t random_bits(void)
 {
@@ -38,7 +39,7 @@ static bool choice_init(tn_job *j, uint32_t i)
   if (g->return_tokens) c->tokens = json_array();
   bool scored = g->prompt_top >= 0 || (g->echo && g->logprobs);
   if (scored) c->prompt_entries = json_array();
-  if (c->prompt_entries) json_array_append_new(c->prompt_entries, json_null());
+  if (scored) tn_json_append(&c->prompt_entries, json_null());
   return (!g->logprobs || c->entries) && (!g->return_tokens || c->tokens) && (!scored || c->prompt_entries);
 }
 
@@ -93,17 +94,29 @@ void tn_job_free(tn_job *j)
   free(j);
 }
 
+/* A part of the answer is lost: what is left of it is not sent. */
+static void fail_memory(tn_job *j)
+{
+  tn_fault f;
+  tn_fault_status(&f, 503, "no memory for the answer");
+  tn_job_fail(j, &f);
+}
+
 /* One event of a stream; takes over the reference. */
 static void send_event(tn_job *j, json_t *o)
 {
-  char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+  char *text = tn_json_text(o, JSON_COMPACT);
   json_decref(o);
   char *event = text ? tn_asprintf("data: %s\n\n", text) : NULL;
   free(text);
+  if (j->fault.status != 0) {
+    free(event);
+    return;
+  }
   if (event)
     tn_outbox_put(j->out, event, strlen(event));
   else
-    tn_outbox_end(j->out); /* no memory: the stream breaks off without [DONE] */
+    fail_memory(j);
   free(event);
 }
 
@@ -125,7 +138,7 @@ static json_t *ripe_entries(tn_reply *c, size_t safe, bool last)
     size_t at = (size_t)json_integer_value(json_array_get(pair, 1));
     bool whole = last && !c->text.stopped;
     if (!whole && at >= safe) break;
-    json_array_append(ripe, json_array_get(pair, 0));
+    tn_json_append(&ripe, json_incref(json_array_get(pair, 0)));
     json_array_remove(c->entries, 0);
   }
   return ripe;
@@ -148,6 +161,15 @@ static void flush(tn_reply *c, const char *finish)
   send_event(j, tn_answer_chunk(c, &text, ripe_entries(c, c->text.sent, finish != NULL), ripe_tokens(c), finish));
 }
 
+/* Its law with the place of its text. */
+static void keep_entry(tn_reply *c, const tn_job_token *t)
+{
+  json_t *pair = json_array();
+  tn_json_append(&pair, tn_answer_entry(c->job, t));
+  tn_json_append(&pair, json_integer((json_int_t)c->text.n));
+  tn_json_append(&c->entries, pair);
+}
+
 bool tn_job_take(tn_reply *c, const tn_job_token *t)
 {
   tn_job *j = c->job;
@@ -156,19 +178,23 @@ bool tn_job_take(tn_reply *c, const tn_job_token *t)
   c->last_ns = tn_now_ns();
   if (c->n_new++ == 0) c->first_ns = c->last_ns;
   c->begun = true;
-  if (c->tokens) json_array_append_new(c->tokens, json_integer(t->id));
+  if (j->gen.return_tokens) tn_json_append(&c->tokens, json_integer(t->id));
   if (t->silent) return false;
   size_t n = tn_token_piece(j->tokenizer, t->id, flags, buf, sizeof buf);
   if (n > sizeof buf) {
     piece = malloc(n);
-    if (!piece) return true;
+    if (!piece) {
+      fail_memory(j);
+      return true;
+    }
     tn_token_piece(j->tokenizer, t->id, flags, piece, n);
   }
-  if (c->entries) json_array_append_new(c->entries, json_pack("[o, I]", tn_answer_entry(j, t), (json_int_t)c->text.n));
+  if (j->gen.logprobs) keep_entry(c, t);
   bool fed = tn_stop_text_feed(&c->text, piece, n);
   if (piece != buf) free(piece);
+  if (!fed) fail_memory(j);
   if (fed && !c->text.stopped) flush(c, NULL);
-  return !fed || c->text.stopped;
+  return c->text.stopped || j->fault.status != 0;
 }
 
 void tn_job_logits(tn_reply *c, int64_t pos, const float *row, uint32_t n_vocab)
@@ -178,26 +204,41 @@ void tn_job_logits(tn_reply *c, int64_t pos, const float *row, uint32_t n_vocab)
   if (!c->prompt_entries || pos + 1 >= (int64_t)p->n || pos + 1 != (int64_t)json_array_size(c->prompt_entries)) return;
   uint32_t n = j->gen.prompt_top >= 0 ? (uint32_t)j->gen.prompt_top : 0;
   if (j->gen.echo && j->gen.top > n) n = j->gen.top;
-  json_array_append_new(c->prompt_entries, tn_answer_prompt_entry(j, p->ids[pos + 1], row, n_vocab, n));
+  tn_json_append(&c->prompt_entries, tn_answer_prompt_entry(j, p->ids[pos + 1], row, n_vocab, n));
 }
 
 void tn_job_hidden(tn_reply *c, float *row, size_t n) { c->vector = tn_answer_vector(row, n, c->job->gen.base64); }
 
+static void complete_stream(tn_job *j)
+{
+  static const char done[] = "data: [DONE]\n\n";
+  if (j->gen.usage) send_event(j, tn_answer_usage_chunk(j));
+  if (j->fault.status != 0) return;
+  tn_outbox_put(j->out, done, sizeof done - 1);
+  tn_outbox_end(j->out);
+}
+
+static void complete_whole(tn_job *j)
+{
+  json_t *all = j->gen.api == TN_API_EMBEDDING ? tn_answer_embeddings(j) : tn_answer_whole(j);
+  char *text = tn_json_text(all, JSON_COMPACT | JSON_REAL_PRECISION(17));
+  json_decref(all);
+  if (text) {
+    tn_outbox_put(j->out, text, strlen(text));
+    tn_outbox_end(j->out);
+  } else {
+    fail_memory(j);
+  }
+  free(text);
+}
+
 static void complete(tn_job *j)
 {
   j->delivered = !tn_outbox_left(j->out);
-  if (j->gen.stream) {
-    static const char done[] = "data: [DONE]\n\n";
-    if (j->gen.usage) send_event(j, tn_answer_usage_chunk(j));
-    tn_outbox_put(j->out, done, sizeof done - 1);
-  } else {
-    json_t *all = j->gen.api == TN_API_EMBEDDING ? tn_answer_embeddings(j) : tn_answer_whole(j);
-    char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-    if (text) tn_outbox_put(j->out, text, strlen(text));
-    free(text);
-    json_decref(all);
-  }
-  tn_outbox_end(j->out);
+  if (j->gen.stream)
+    complete_stream(j);
+  else
+    complete_whole(j);
 }
 
 void tn_job_close(tn_reply *c, const char *why)
@@ -206,12 +247,12 @@ void tn_job_close(tn_reply *c, const char *why)
   bool found = false;
   if (c->closed) return;
   c->closed = true;
-  if (!tn_stop_text_end(&c->text, &found)) found = c->text.stopped;
+  if (!tn_stop_text_end(&c->text, &found)) fail_memory(j);
   c->finish = found ? "stop" : why;
   j->n_open--;
   if (j->fault.status != 0) return;
   flush(c, c->finish);
-  if (j->n_open == 0) complete(j);
+  if (j->n_open == 0 && j->fault.status == 0) complete(j);
 }
 
 void tn_job_fail(tn_job *j, const tn_fault *f)
@@ -230,10 +271,4 @@ void tn_job_fail(tn_job *j, const tn_fault *f)
   free(text);
   j->started = true;
   tn_outbox_end(j->out);
-}
-
-void tn_job_keep_alive(tn_job *j)
-{
-  static const char comment[] = ": keep-alive\n\n";
-  if (j->started && j->gen.stream) tn_outbox_put(j->out, comment, sizeof comment - 1);
 }

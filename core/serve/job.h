@@ -80,7 +80,4 @@ void tn_job_close(tn_reply *c, const char *why);
 /* The whole job failed: an error answer, or in a stream an error event. */
 void tn_job_fail(tn_job *j, const tn_fault *f);
 
-/* A comment, so that nobody between takes the connection for dead. */
-void tn_job_keep_alive(tn_job *j);
-
 #endif

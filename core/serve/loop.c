@@ -85,10 +85,10 @@ tn_status tn_loop_start(tn_loop *l, tn_setup *s, tn_slots *slots, tn_err *err)
 }
 
 /* Waits until no job is left; false after ms, or when stop_now says so. */
-static bool wait_empty(tn_loop *l, uint32_t ms, bool (*stop_now)(void))
+static bool wait_empty(tn_loop *l, uint32_t ms, bool (*stop_now)(void *ctx), void *ctx)
 {
   for (uint32_t spent = 0; l->n_jobs > 0; spent += 50) {
-    if (spent >= ms || (stop_now && stop_now())) return false;
+    if (spent >= ms || (stop_now && stop_now(ctx))) return false;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 50000000;
@@ -102,12 +102,12 @@ static bool wait_empty(tn_loop *l, uint32_t ms, bool (*stop_now)(void))
   return true;
 }
 
-void tn_loop_drain(tn_loop *l, uint32_t ms, bool (*stop_now)(void))
+void tn_loop_drain(tn_loop *l, uint32_t ms, bool (*stop_now)(void *ctx), void *ctx)
 {
   if (!l->threaded) return;
   pthread_mutex_lock(&l->lock);
   l->state = TN_LOOP_DRAINING;
-  wait_empty(l, ms, stop_now);
+  wait_empty(l, ms, stop_now, ctx);
   l->cancel = true;
   pthread_cond_broadcast(&l->change);
   pthread_mutex_unlock(&l->lock);
@@ -118,7 +118,7 @@ void tn_loop_drain(tn_loop *l, uint32_t ms, bool (*stop_now)(void))
 void tn_loop_free(tn_loop *l)
 {
   if (!l) return;
-  tn_loop_drain(l, 0, NULL);
+  tn_loop_drain(l, 0, NULL, NULL);
   pthread_cond_destroy(&l->change);
   pthread_mutex_destroy(&l->lock);
   free(l);

@@ -16,10 +16,9 @@
 typedef struct tn_loop tn_loop;
 
 typedef struct tn_loop_cfg {
-  uint32_t max_queue;     /* requests that may wait for their first token; more are refused */
-  uint64_t timeout_ns;    /* of a request, from arrival to its last token */
-  uint64_t keep_alive_ns; /* a comment in a stream that was silent so long */
-  tn_metrics *metrics;    /* borrowed until free */
+  uint32_t max_queue;  /* requests that may wait for their first token; more are refused */
+  uint64_t timeout_ns; /* of a request, from arrival to its last token */
+  tn_metrics *metrics; /* borrowed until free */
 } tn_loop_cfg;
 
 #define TN_MAX_FIGURES 128u
@@ -46,7 +45,7 @@ bool tn_loop_submit(tn_loop *l, tn_job *j, tn_fault *f);
 
 /* No further requests are taken; waits until all are answered or so many milliseconds are over, then cancels the rest.
  * stop_now may end the wait early: it is asked every 50 ms; NULL: never. Ends the thread. */
-void tn_loop_drain(tn_loop *l, uint32_t ms, bool (*stop_now)(void));
+void tn_loop_drain(tn_loop *l, uint32_t ms, bool (*stop_now)(void *ctx), void *ctx);
 
 /* Accepts NULL. Drains with no patience when it still runs. */
 void tn_loop_free(tn_loop *l);

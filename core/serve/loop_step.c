@@ -150,7 +150,6 @@ static bool over(tn_loop *l, tn_job *j, bool cancel_all)
     cancel(l, j);
   else
     follow(l, j);
-  if (j->n_open > 0 && !left && tn_outbox_quiet(j->out) > l->cfg.keep_alive_ns) tn_job_keep_alive(j);
   return j->n_open == 0;
 }
 

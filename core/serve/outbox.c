@@ -82,9 +82,10 @@ static bool grow(tn_outbox *o, size_t n)
   return true;
 }
 
-bool tn_outbox_put(tn_outbox *o, const char *bytes, size_t n)
+/* With the lock held. */
+static bool put(tn_outbox *o, const char *bytes, size_t n)
 {
-  pthread_mutex_lock(&o->lock);
+  if (o->ended) return false;
   bool ok = !o->gone && grow(o, n);
   if (ok) {
     memcpy(o->bytes + o->n, bytes, n);
@@ -94,6 +95,13 @@ bool tn_outbox_put(tn_outbox *o, const char *bytes, size_t n)
     o->gone = true;
   }
   wake(o);
+  return ok;
+}
+
+bool tn_outbox_put(tn_outbox *o, const char *bytes, size_t n)
+{
+  pthread_mutex_lock(&o->lock);
+  bool ok = put(o, bytes, n);
   pthread_mutex_unlock(&o->lock);
   return ok;
 }
@@ -106,12 +114,12 @@ void tn_outbox_end(tn_outbox *o)
   pthread_mutex_unlock(&o->lock);
 }
 
-uint64_t tn_outbox_quiet(tn_outbox *o)
+void tn_outbox_keep_alive(tn_outbox *o, uint64_t ns)
 {
+  static const char comment[] = ": keep-alive\n\n";
   pthread_mutex_lock(&o->lock);
-  uint64_t ns = tn_now_ns() - o->last_ns;
+  if (o->status == 200 && !o->ended && !o->gone && tn_now_ns() - o->last_ns > ns) put(o, comment, sizeof comment - 1);
   pthread_mutex_unlock(&o->lock);
-  return ns;
 }
 
 bool tn_outbox_left(tn_outbox *o)

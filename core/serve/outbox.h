@@ -24,12 +24,14 @@ void tn_outbox_drop(tn_outbox *o); /* accepts NULL */
 /* The answer's status is known. */
 void tn_outbox_begin(tn_outbox *o, int status);
 
-/* Adds bytes; false: no memory, or more than TN_OUTBOX_MAX are unread; the reader then finds GONE. */
+/* Adds bytes; false: no memory, or more than TN_OUTBOX_MAX are unread; the reader then finds GONE. Nothing is added behind
+ * the end. */
 bool tn_outbox_put(tn_outbox *o, const char *bytes, size_t n);
 void tn_outbox_end(tn_outbox *o);
 
-/* Nothing was put for so long, nanoseconds. */
-uint64_t tn_outbox_quiet(tn_outbox *o);
+/* A comment when nothing was put for so long, nanoseconds, in a stream that has begun with status 200 and is not over:
+ * nobody between takes the connection for dead. Between two puts, so these are whole events. */
+void tn_outbox_keep_alive(tn_outbox *o, uint64_t ns);
 
 /* True when the client has left: the connection was closed, or its other end has hung up. */
 bool tn_outbox_left(tn_outbox *o);

@@ -117,6 +117,7 @@ static void print_figures(FILE *f, const char *model, const tn_loop_figures *g)
         (double)e->kv_bytes_idle);
   gauge(f, model, "tenon:kv_bytes", "Memory of the KV cache", "gauge", (double)e->kv_bytes_total);
   gauge(f, model, "tenon:kv_bytes_used", "KV cache in use", "gauge", (double)e->kv_bytes_used);
+  gauge(f, model, "tenon:kv_tokens", "Entries that the KV cache holds", "gauge", (double)e->kv_tokens);
   gauge(f, model, "tenon:weights_bytes", "Memory of the weights", "gauge", (double)e->weights_bytes);
   gauge(f, model, "tenon:steps_total", "Steps of the engine", "counter", (double)e->steps);
   gauge(f, model, "tenon:rows_total", "Rows that ran in steps", "counter", (double)e->rows);

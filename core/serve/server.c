@@ -41,10 +41,8 @@ tn_status tn_server_open(const tn_server_cfg *cfg, tn_server **out, tn_err *err)
   pthread_mutex_init(&s->lock, NULL);
   if (cfg->api_key) tn_key_hash(cfg->api_key, s->key_hash);
   s->metrics = tn_metrics_new();
-  tn_loop_cfg lc = {.max_queue = cfg->max_queue,
-                    .timeout_ns = (uint64_t)cfg->timeout_s * 1000000000u,
-                    .keep_alive_ns = (uint64_t)cfg->keep_alive_s * 1000000000u,
-                    .metrics = s->metrics};
+  tn_loop_cfg lc = {
+      .max_queue = cfg->max_queue, .timeout_ns = (uint64_t)cfg->timeout_s * 1000000000u, .metrics = s->metrics};
   tn_status st = s->metrics ? tn_loop_new(&lc, &s->loop, err) : tn_fail(err, TN_E_NOMEM, "no memory for the server");
   if (st == TN_OK) st = read_page(s, err);
   if (st == TN_OK) st = listen_on(s, err);
@@ -93,10 +91,23 @@ uint32_t tn_server_port(const tn_server *s)
 
 void tn_server_watch(tn_server *s) { tn_http_watch(s); }
 
+typedef struct drain {
+  tn_server *server;
+  bool (*stop_now)(void);
+} drain;
+
+/* Connections are looked after to the end. */
+static bool watch_drain(void *ctx)
+{
+  const drain *d = ctx;
+  tn_http_watch(d->server);
+  return d->stop_now && d->stop_now();
+}
+
 void tn_server_close(tn_server *s, uint32_t drain_s, bool (*stop_now)(void))
 {
   if (!s) return;
-  if (s->loop) tn_loop_drain(s->loop, drain_s * 1000u, stop_now);
+  if (s->loop) tn_loop_drain(s->loop, drain_s * 1000u, watch_drain, &(drain){s, stop_now});
   if (s->daemon) MHD_stop_daemon(s->daemon);
   tn_loop_free(s->loop);
   tn_slots_free(s->slots);

@@ -36,7 +36,8 @@ tn_status tn_server_ready(tn_server *s, tn_setup *setup, tn_err *err);
 /* The port it listens on. */
 uint32_t tn_server_port(const tn_server *s);
 
-/* To be called a few times a second: closes connections that take too long to say what they want. */
+/* To be called a few times a second: closes connections that take too long to say what they want, and puts a comment
+ * into streams that were silent for keep_alive_s, whatever the engine is busy with. */
 void tn_server_watch(tn_server *s);
 
 /* Takes no more requests, waits until those under way are answered or so many seconds are over (stop_now ends the wait

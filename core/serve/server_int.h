@@ -34,6 +34,7 @@ typedef struct tn_peer { /* an open connection */
   int fd;
   bool asking; /* has not yet said all of a request */
   uint64_t since_ns;
+  tn_outbox *stream; /* of the streamed answer that is under way, borrowed from its exchange; NULL: none */
 } tn_peer;
 
 typedef struct tn_route tn_route;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 static atomic_ullong left;
-static atomic_bool fired;
+static atomic_bool fired, paused;
 static atomic_llong live;
 static atomic_ullong calls;
 
@@ -20,6 +20,7 @@ void __wrap_free(void *p);
 
 static bool fails(void)
 {
+  if (paused) return false;
   calls++;
   unsigned long long n = atomic_load(&left);
   while (n > 0 && !atomic_compare_exchange_weak(&left, &n, n - 1)) continue;
@@ -49,6 +50,8 @@ void __wrap_free(void *p)
   live -= p != NULL;
   __real_free(p);
 }
+
+void oom_pause(bool on) { paused = on; }
 
 void oom_arm(uint64_t n)
 {

@@ -13,6 +13,9 @@ void oom_arm(uint64_t n);
 /* Has it failed? Then disarms. */
 bool oom_fired(void);
 
+/* While on, allocations neither fail nor count as calls. */
+void oom_pause(bool on);
+
 /* Allocations not yet freed. */
 int64_t oom_live(void);
 

@@ -205,3 +205,46 @@ Test(limits, a_full_queue_is_429_and_a_long_request_504)
   free(head);
   serve_close(r);
 }
+
+/* What can be read of a socket now, appended to text. */
+static void read_now(int fd, char *text, size_t cap)
+{
+  size_t n = strlen(text);
+  ssize_t k = recv(fd, text + n, cap - n - 1, MSG_DONTWAIT);
+  text[n + (k > 0 ? (size_t)k : 0)] = '\0';
+}
+
+/* Whatever the engine is busy with, a stream that is silent gets comments. */
+Test(limits, a_silent_stream_gets_comments)
+{
+  serve_rig *r = serve_open(LLAMA, (const char *const[]){"engine.ctx=200000", "engine.max_seqs=1", NULL},
+                            &(tn_server_cfg){.keep_alive_s = 1});
+  const char *ask = "{\"prompt\": \"abc\", \"max_tokens\": 190000, \"ignore_eos\": true, \"stream\": true}";
+  char *head =
+      tn_asprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s", strlen(ask), ask);
+  int running = serve_connect(r), waiting = serve_connect(r);
+  char text[4096] = "";
+  serve_send(running, head, strlen(head));
+  cr_assert(serve_wait_running(r, 1));
+  serve_send(waiting, head, strlen(head));
+  for (int i = 0; i < 200 && !strstr(text, "\r\n\r\n"); i++) {
+    usleep(10000);
+    read_now(waiting, text, sizeof text);
+  }
+  cr_assert(strstr(text, "text/event-stream") != NULL, "%s", text);
+  tn_server_watch(serve_server(r));
+  usleep(50000);
+  read_now(waiting, text, sizeof text);
+  cr_expect(strstr(text, "keep-alive") == NULL, "%s", text);
+  usleep(1100000);
+  tn_server_watch(serve_server(r));
+  for (int i = 0; i < 200 && !strstr(text, ": keep-alive\n\n"); i++) {
+    usleep(10000);
+    read_now(waiting, text, sizeof text);
+  }
+  cr_expect(strstr(text, ": keep-alive\n\n") != NULL, "%s", text);
+  cr_expect(strstr(text, "data:") == NULL, "it has no seat: %s", text);
+  close(running), close(waiting);
+  free(head);
+  serve_close(r);
+}

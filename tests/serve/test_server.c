@@ -192,6 +192,21 @@ Test(server, a_seed_is_used_and_echoed)
   serve_close(r);
 }
 
+/* Without a seed two servers do not say the same. */
+Test(server, without_a_seed_every_process_has_its_own)
+{
+  char *said[2];
+  for (int i = 0; i < 2; i++) {
+    serve_rig *r = serve_open(rig_tiny("llama"), NULL, NULL);
+    json_t *a = serve_post(r, NULL, COMPLETIONS, completion("once", 24, 0.8));
+    said[i] = tn_strdup(str_at(a, "choices", 0, "text"));
+    json_decref(a);
+    serve_close(r);
+  }
+  cr_assert(ne(str, said[0], said[1]));
+  free(said[0]), free(said[1]);
+}
+
 /* One request five times: what is cached changes nothing. */
 Test(server, the_first_reply_is_the_fifth)
 {

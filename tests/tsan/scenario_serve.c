@@ -118,7 +118,7 @@ static bool serve(tn_loop *l, tn_setup *s, tn_slots *slots)
   tn_job *j = job_of(&c[0], out);
   tn_fault f;
   ok = ok && j && tn_loop_submit(l, j, &f);
-  tn_loop_drain(l, 20000, NULL);
+  tn_loop_drain(l, 20000, NULL, NULL);
   tn_outbox_drop(out);
   return ok;
 }
@@ -132,7 +132,7 @@ int main(void)
   tn_slots *slots = tn_slots_new(4, NULL);
   tn_loader *loader = NULL;
   tn_loader_cfg lc = {.lib_dir = TN_BUILD_DIR "/lib/tenon"};
-  tn_loop_cfg cfg = {.max_queue = 64, .keep_alive_ns = 1000000, .metrics = m};
+  tn_loop_cfg cfg = {.max_queue = 64, .metrics = m};
   const char *sets[] = {"engine.threads=2", "compose.backend=ref"};
   bool ok = m && slots && tn_loop_new(&cfg, &l, &err) == TN_OK && tn_loader_new(&lc, &loader, &err) == TN_OK;
   if (ok) {
