@@ -18,7 +18,8 @@ enum {
   ROWS = LLAMA_ROWS
 };
 
-static float cos_t[ROWS * DH / 2], sin_t[ROWS * DH / 2], numbers[V * DM];
+_Static_assert(V <= H * DH && FF <= H * DH, "room for the largest weight");
+static float cos_t[ROWS * DH / 2], sin_t[ROWS * DH / 2], numbers[DM * H * DH];
 
 /* A weight of random numbers, made anew on each call with the same seed per index. */
 static int32_t weight(llama *m, int64_t n, int64_t k)
@@ -156,7 +157,7 @@ void llama_angles(step *s)
   static const float *cos_p[1] = {cos_t}, *sin_p[1] = {sin_t};
   for (uint32_t r = 0; r < s->b.n_rows; r++) {
     for (int i = 0; i < DH / 2; i++) {
-      const double a = (double)s->text_pos[r] * pow(100, -i / 4.0);
+      const double a = (double)s->text_pos[r] * pow(100, -i / (DH / 2.0));
       cos_t[r * DH / 2 + (uint32_t)i] = (float)cos(a);
       sin_t[r * DH / 2 + (uint32_t)i] = (float)sin(a);
     }

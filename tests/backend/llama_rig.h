@@ -4,7 +4,7 @@
 
 #include "rig.h"
 
-enum { LLAMA_LAYERS = 2, LLAMA_D = 32, LLAMA_HEADS = 4, LLAMA_KV = 2, LLAMA_DH = 8, LLAMA_FF = 48 };
+enum { LLAMA_LAYERS = 2, LLAMA_D = 32, LLAMA_HEADS = 4, LLAMA_KV = 2, LLAMA_DH = 16, LLAMA_FF = 64 };
 enum { LLAMA_VOCAB = 50, LLAMA_TEXT = 40, LLAMA_ROWS = 64 };
 
 typedef struct llama {

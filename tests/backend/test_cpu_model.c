@@ -30,9 +30,8 @@ static void logits_of(const tn_model *m, const char *name, int isa, uint32_t thr
                       const tn_par_plan *pars, float *out)
 {
   tn_err err = tn_err_init();
-  tn_value value = {.type = TN_T_ENUM};
-  value.v.i = 1 + isa;
-  backend *b = backend_open(name, threads, &value, &err);
+  const tn_value values[] = {{.type = TN_T_ENUM, .v = {.i = 1 + isa}}, {.type = TN_T_BOOL, .v = {.i = 1}}};
+  backend *b = backend_open(name, threads, values, &err);
   cr_assert(b != NULL, "%s", err.msg);
   const mini_cfg cfg = {.backend = b,
                         .model = m,

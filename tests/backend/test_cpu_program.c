@@ -261,9 +261,8 @@ Test(cpu_program, isa_option)
 {
   tn_err err = {.struct_size = sizeof err};
   for (int isa = 0; isa < TNK_ISA_COUNT; isa++) {
-    tn_value value = {.type = TN_T_ENUM};
-    value.v.i = 1 + isa;
-    backend *b = backend_open("cpu", 1, &value, &err);
+    const tn_value values[] = {{.type = TN_T_ENUM, .v = {.i = 1 + isa}}, {.type = TN_T_BOOL}};
+    backend *b = backend_open("cpu", 1, values, &err);
     if (tnk_isa_runs(isa)) {
       tn_backend_info info = {.struct_size = sizeof info};
       cr_assert(b != NULL, "%s", err.msg);

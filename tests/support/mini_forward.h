@@ -20,6 +20,7 @@ typedef struct mini_cfg {
   uint32_t kv_dtype, keys;          /* TN_DT_F32 for exact comparisons, TN_DT_F16; TN_KEYS_* */
   uint32_t prepare;                 /* TN_PREP_* */
   uint32_t max_tokens;              /* of the sequence; also the most rows of a run */
+  uint32_t most_records;            /* of a range that is run at once; 0: all. For one rank */
   const tn_quantizer_v1 *quantizer; /* NULL: none */
   tn_inst *quantizer_inst;
   tn_status (*observe)(void *ctx, const tn_op *op, const tn_tensor *x, uint32_t n_rows);

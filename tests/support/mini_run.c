@@ -142,9 +142,13 @@ static tn_status run_all(mini_forward *f, const tn_batch *batch)
 {
   const backend *b = f->cfg.backend;
   if (f->cfg.world == 1) {
-    uint32_t n_ops = f->ranks[0].built->program.n_ops;
-    tn_status st = b->v->run(b->inst, f->ranks[0].prepared, 0, n_ops, batch);
-    return st ? st : b->v->sync(b->inst);
+    const uint32_t n_ops = f->ranks[0].built->program.n_ops, most = f->cfg.most_records;
+    for (uint32_t i = 0, n; i < n_ops; i += n) {
+      n = most && most < n_ops - i ? most : n_ops - i;
+      tn_status st = b->v->run(b->inst, f->ranks[0].prepared, i, i + n, batch);
+      if (st) return st;
+    }
+    return b->v->sync(b->inst);
   }
   for (uint32_t r = 0; r < f->cfg.world; r++) f->ranks[r].pc = 0, f->ranks[r].posted = 0;
   for (bool busy = true; busy;) {

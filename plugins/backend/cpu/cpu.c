@@ -6,7 +6,7 @@
  * Result   bitwise the same whatever the batch, the chunking, the number of threads and the instruction set
  * Cost     weights in about the file's size; reads each weight once a step
  * Needs    nothing                              Conflicts  nothing
- * Options  isa  auto | scalar | avx2 | avxvnni | avx512 | avx512vnni
+ * Options  isa  auto | scalar | avx2 | avxvnni | avx512 | avx512vnni; fuse  on | off
  * Tests    tests/kernels/test_*.c: kernels against plain code; tests/backend/test_cpu_*.c: records against ref, bitwise
  *          equality over instruction sets, threads, chunks and batches
  */
@@ -73,7 +73,7 @@ void tn_cpu_share(int64_t n, uint32_t worker, uint32_t n_workers, int64_t *first
 
 /* ---------------------------------------------------------------- life */
 
-enum { P_ISA };
+enum { P_ISA, P_FUSE };
 enum { ISA_AUTO = 0 /* then 1 + TNK_ISA_* */ };
 
 static void destroy(tn_inst *in)
@@ -104,6 +104,7 @@ static tn_status create(const tn_host *host, const tn_value *values, tn_inst **o
                   .pool = host->service(host->ctx, "tenon.pool/1"),
                   .n_workers = 1,
                   .isa = isa,
+                  .fuse = !values || values[P_FUSE].v.i,
                   .linear = tnk_linear_of(isa),
                   .vec = tnk_vec_of(isa),
                   .attend = tnk_attend_of(isa)};
@@ -186,9 +187,15 @@ static const tn_param isa_param = {.struct_size = sizeof(tn_param),
                                    .def = "auto",
                                    .n_choices = 6,
                                    .choices = isas};
-static const tn_param *const params[] = {[P_ISA] = &isa_param, NULL};
+static const tn_param fuse_param = {.struct_size = sizeof(tn_param),
+                                    .type = TN_T_BOOL,
+                                    .key = "fuse",
+                                    .help = "run neighbouring records as one where that is faster; the same bits",
+                                    .def = "true"};
+static const tn_param *const params[] = {[P_ISA] = &isa_param, [P_FUSE] = &fuse_param, NULL};
 static const char *const counters[] = {
-    [CPU_N_RUNS] = "runs", [CPU_N_RECORDS] = "records", [CPU_N_ROWS] = "rows", [CPU_N_MOVED] = "entries_moved", NULL};
+    [CPU_N_RUNS] = "runs",           [CPU_N_RECORDS] = "records",     [CPU_N_ROWS] = "rows",
+    [CPU_N_MOVED] = "entries_moved", [CPU_N_FUSED] = "records_fused", NULL};
 
 static const tn_desc desc = {
     .struct_size = sizeof(tn_desc),

@@ -10,6 +10,7 @@
  *   pages.c     its pages and entries          linear.c   LINEAR, SEGSUM
  *   program.c   prepared programs              write.c    KV_WRITE
  *   attend.c    ATTEND: tasks and merging      tile.c     a tile's keys, values and visible bits
+ *   fuse.c      records to units               unit.c     LINEARs with what comes before and after them
  *   peak.c      extensions for measurements
  */
 #ifndef TN_BACKEND_CPU_H
@@ -27,7 +28,7 @@
 
 /* ---------------------------------------------------------------- instance (cpu.c) */
 
-enum { CPU_N_RUNS, CPU_N_RECORDS, CPU_N_ROWS, CPU_N_MOVED }; /* counters */
+enum { CPU_N_RUNS, CPU_N_RECORDS, CPU_N_ROWS, CPU_N_MOVED, CPU_N_FUSED }; /* counters */
 enum {
   CPU_MAX_SEGMENTS = 256,
   CPU_LINE = 64,
@@ -41,7 +42,8 @@ struct tn_inst {
   const tn_host *host;
   const tn_svc_pool *pool; /* NULL: no threads */
   uint32_t n_workers;
-  int isa; /* TNK_ISA_* */
+  int isa;   /* TNK_ISA_* */
+  bool fuse; /* records to units */
   const tnk_linear_kernels *linear;
   const tnk_vec *vec;
   const tnk_attend *attend;
@@ -161,9 +163,34 @@ typedef struct cpu_op {
   tnk_panels w;     /* LINEAR, EMBED */
   const float *vec; /* NORM, LINEAR's and SEGSUM's bias: numbers, or NULL */
   bool codes;       /* LINEAR: multiplied as codes, in whole blocks; else as f32 numbers */
-  bool barrier;     /* reads or overwrites what records since the last barrier wrote or read */
-  uint32_t input;   /* LINEAR: first record of those in a row that read the same 8-bit rows */
 } cpu_op;
+
+enum { CPU_LINEARS = 3, CPU_BEFORE = 4, CPU_AFTER = 8 }; /* of a unit at most */
+enum { CPU_ALONE, CPU_ROWS, CPU_MATMUL };                /* cpu_unit.kind, see fuse.c */
+enum { CPU_THEN_NOTHING, CPU_THEN_GLU, CPU_THEN_ADD, CPU_THEN_HEADS };
+
+typedef struct cpu_list { /* n items of cost bytes each: `width` panels of one LINEAR, or of two */
+  uint32_t linear, n_linears;
+  int64_t n, cost;
+} cpu_list;
+
+typedef struct cpu_unit { /* records [first, last), run without a barrier in between */
+  uint32_t first, last;
+  uint8_t kind;
+  bool barrier; /* reads or overwrites what units since the last barrier wrote or read */
+
+  /* MATMUL: n_before records that make the input, n_linears LINEARs, then the rest. */
+  bool floats; /* a LINEAR is not multiplied as codes */
+  bool passes; /* GLU: the next unit takes the result in 8 bits, and nobody else takes it */
+  uint8_t then;
+  uint8_t owner[CPU_AFTER]; /* HEADS: the LINEAR on whose heads a record works */
+  uint32_t n_before, n_linears, n_lists;
+  uint32_t kept;       /* bit i: the output of record first + i is left in memory */
+  uint32_t pair;       /* HEADS: 1 + the LINEAR of the keys, the next one has the values; 0: none */
+  int64_t width, tile; /* panels of a LINEAR in an item; rows that share a panel at a time */
+  int64_t cost;        /* of all items */
+  cpu_list lists[CPU_LINEARS];
+} cpu_unit;
 
 struct tn_prepared {
   tn_kv *kv; /* borrowed */
@@ -171,6 +198,11 @@ struct tn_prepared {
   uint32_t flags, max_rows, max_out;
   uint32_t head0, kv_head0; /* lowest in any record: the first of this rank, column 0 of the activations */
   cpu_op *ops;
+  struct cpu_call *calls; /* [n_ops] their calls, but for the batch and the worker */
+  cpu_unit *units;        /* [n_units] all records */
+  uint32_t *unit_of;      /* [n_ops] index of the unit that holds a record */
+  uint32_t n_units;
+  bool fused;         /* units may have several records */
   tn_tensor *acts;    /* [n_acts], each with a buffer of its own */
   uint32_t *act_rows; /* [n_acts] TN_ROWS_* */
   tn_buffer *buffers; /* [n_acts] */
@@ -182,10 +214,13 @@ struct tn_prepared {
   bool has_floats;     /* a LINEAR is not multiplied as codes */
   int64_t max_blocks;  /* of a LINEAR's input, in blocks of 32 */
   tnk_cell *cells;     /* [max_rows][max_blocks] a LINEAR's input in 8 bits; NULL: f32 activations */
-  tnk_cell *own_cells; /* [n_workers][CPU_OWN_ROWS][max_blocks] the same of few rows, each worker for itself */
   float *rounded;      /* [max_rows][32 max_blocks] the same back in f32; NULL: not needed */
-  uint32_t *next;      /* [n_ops] task counters, 0 when a run starts */
-  uint8_t *work;       /* [n_workers][work_bytes] scratch of ATTEND */
+  tnk_cell *own_cells; /* [n_workers][CPU_OWN_ROWS][max_blocks] the same of few rows, each worker for itself */
+  float *own_rows;     /* [n_workers][CPU_OWN_ROWS + CPU_BEFORE][32 max_blocks] and in f32; rows on the way to them */
+  tnk_cell *passed;    /* [max_rows][pass_blocks] what a unit hands to the next one */
+  int64_t pass_blocks;
+  uint32_t *next; /* [n_ops] task counters, 0 when a run starts */
+  uint8_t *work;  /* [n_workers][work_bytes] scratch of ATTEND */
   uint64_t work_bytes;
   float *parts;       /* partial attention of split sequences */
   int64_t parts_size; /* numbers in parts */
@@ -215,8 +250,7 @@ typedef struct cpu_call { /* one record about to run, on resolved operands; each
   tn_prepared *p;          /* NULL for a single op */
   const tn_batch *b;       /* NULL for a single op */
   uint32_t worker, n_workers;
-  uint32_t *next;  /* task counter of this record, 0 when it starts */
-  bool have_cells; /* LINEAR: the 8-bit rows are there */
+  uint32_t *next; /* task counter of this record, 0 when it starts */
 } cpu_call;
 
 /* Operand counts and shapes of one record; err names the record. check.c. [cold] */
@@ -254,11 +288,40 @@ void tn_cpu_do_softcap(const cpu_call *c);
 void tn_cpu_do_merge(const cpu_call *c);
 void tn_cpu_do_tap(const cpu_call *c);
 void tn_cpu_do_linear(const cpu_call *c); /* has barriers of its own */
-/* LINEAR: few rows: each worker quantizes all of them for itself, and nobody waits. */
-bool tn_cpu_own_cells(const cpu_call *c);
 void tn_cpu_do_segsum(const cpu_call *c);
 void tn_cpu_do_kv_write(const cpu_call *c);
 void tn_cpu_do_attend(const cpu_call *c); /* has barriers of its own */
+
+/* NORM, ROPE, KV_WRITE on one head of one row. */
+void tn_cpu_head_norm(const cpu_call *c, int64_t row, int64_t head);
+void tn_cpu_head_rope(const cpu_call *c, int64_t row, int64_t head);
+void tn_cpu_head_write(const cpu_call *c, int64_t row, int64_t head);
+
+/* Rows that share a panel at a time, so that the parts of a sum fit the scratch. */
+int64_t tn_cpu_tile_rows(uint32_t segments);
+/* Outputs of one panel of LINEAR c for n rows of its input a, plus [n][plus_stride] if not NULL, to y [n][y_stride]: 16
+ * columns, or as many as are left. Segments that stay apart are n columns apart. */
+void tn_cpu_panel(const cpu_call *c, int64_t panel, const tnk_operand *a, int64_t n, const float *plus,
+                  int64_t plus_stride, float *y, int64_t y_stride);
+
+/* ---------------------------------------------------------------- units (fuse.c, unit.c) */
+
+/* Fills units and unit_of from the checked records. TN_E_NOMEM. [cold] */
+tn_status tn_cpu_fuse(tn_inst *in, tn_prepared *p);
+
+/* The largest unit of records [first, end) that begins at the first. */
+void tn_cpu_unit_at(const tn_inst *in, const tn_prepared *p, uint32_t first, uint32_t end, cpu_unit *u);
+
+/* Call of record i for a batch and a worker. */
+cpu_call tn_cpu_call_for(const tn_prepared *p, uint32_t i, const tn_batch *b, uint32_t worker, uint32_t n_workers);
+
+/* Item of a unit that begins nearest to `cost` bytes behind the first. */
+int64_t tn_cpu_item_at(const cpu_unit *u, int64_t cost);
+
+/* A MATMUL unit: the calling worker's share; has barriers of its own. take, pass: the unit before hands its result over
+ * in 8 bits; this one does so to the next. */
+void tn_cpu_do_unit(const tn_prepared *p, const cpu_unit *u, const tn_batch *b, uint32_t worker, uint32_t n_workers,
+                    bool take, bool pass);
 
 /* ---------------------------------------------------------------- attention (attend.c, tile.c) */
 

@@ -20,8 +20,13 @@ void tn_cpu_prepared_free(tn_inst *in, tn_prepared *p)
   tn_cpu_free(in, p->table_dims);
   tn_cpu_free(in, p->taps);
   tn_cpu_free(in, p->cells);
-  tn_cpu_free(in, p->own_cells);
   tn_cpu_free(in, p->rounded);
+  tn_cpu_free(in, p->own_cells);
+  tn_cpu_free(in, p->own_rows);
+  tn_cpu_free(in, p->passed);
+  tn_cpu_free(in, p->calls);
+  tn_cpu_free(in, p->units);
+  tn_cpu_free(in, p->unit_of);
   tn_cpu_free(in, p->next);
   tn_cpu_free(in, p->work);
   tn_cpu_free(in, p->parts);
@@ -166,71 +171,37 @@ static void count_heads(tn_prepared *p)
   }
 }
 
-/* Bits of the acts that a record reads and writes; acts past 62 share bit 63; bit 62 is the cache. */
-static uint64_t act_bits(const int32_t *index, int n)
+/* Scratch for the rows of LINEARs. */
+static tn_status make_rows(tn_inst *in, tn_prepared *p, tn_err *err)
 {
-  uint64_t bits = 0;
-  for (int i = 0; i < n; i++) {
-    if (index[i] >= 0) bits |= 1ull << (index[i] < 62 ? index[i] : 63);
-  }
-  return bits;
-}
-
-/* Barriers only where a record reads what another one wrote since the last barrier, or overwrites what it used. */
-static void place_barriers(tn_prepared *p)
-{
-  uint64_t read = 0, written = 0;
-  for (uint32_t i = 0; i < p->n_ops; i++) {
-    cpu_op *r = &p->ops[i];
-    uint64_t in = act_bits(r->op.in, 4), out = act_bits(r->op.out, 2);
-    if (r->op.kind == TN_OP_ATTEND) in |= 1ull << 62;
-    if (r->op.kind == TN_OP_KV_WRITE) out |= 1ull << 62;
-    r->barrier = (in & written) || (out & (read | written));
-    if (r->barrier) read = written = 0;
-    read |= in;
-    written |= out;
-  }
-}
-
-static bool writes(const tn_op *op, int32_t act) { return op->out[0] == act || op->out[1] == act; }
-
-/* LINEARs that read the same rows share their 8-bit form, until one of them is overwritten. */
-static void share_inputs(tn_prepared *p)
-{
-  const cpu_op *last = NULL; /* LINEAR whose rows are at hand */
-  for (uint32_t i = 0; i < p->n_ops; i++) {
-    cpu_op *r = &p->ops[i];
-    if (r->op.kind == TN_OP_LINEAR) {
-      const bool same = last && last->op.in[0] == r->op.in[0] && last->codes == r->codes;
-      r->input = same ? last->input : i;
-      last = r;
-    }
-    if (last && writes(&r->op, last->op.in[0])) last = NULL;
-  }
+  const uint64_t rows = p->max_rows > p->max_out ? p->max_rows : p->max_out, own = in->n_workers;
+  const uint64_t blocks = (uint64_t)p->max_blocks;
+  p->own_rows = tn_cpu_zalloc(in, own * (CPU_OWN_ROWS + CPU_BEFORE) * blocks, TNK_BLOCK * sizeof *p->own_rows);
+  if (!p->own_rows) return no_memory(err, "scratch");
+  if (!(p->flags & TN_PREP_ACT_INT8)) return TN_OK;
+  p->cells = tn_cpu_zalloc(in, rows * blocks, sizeof *p->cells);
+  p->own_cells = tn_cpu_zalloc(in, own * CPU_OWN_ROWS * blocks, sizeof *p->own_cells);
+  p->passed = tn_cpu_zalloc(in, rows * (uint64_t)p->pass_blocks, sizeof *p->passed);
+  if (p->has_floats) p->rounded = tn_cpu_zalloc(in, rows * blocks, TNK_BLOCK * sizeof *p->rounded);
+  return p->cells && p->own_cells && p->passed && (p->rounded || !p->has_floats) ? TN_OK : no_memory(err, "scratch");
 }
 
 static tn_status check_program(tn_inst *in, tn_prepared *p, tn_err *err)
 {
-  const uint32_t rows = p->max_rows > p->max_out ? p->max_rows : p->max_out;
   count_heads(p);
   for (uint32_t i = 0; i < p->n_ops; i++) {
     tn_status st = check_op(in, p, i, err);
     if (st) return st;
     add_work(p, &p->ops[i]);
   }
-  place_barriers(p);
-  share_inputs(p);
-  const uint64_t blocks = (uint64_t)rows * (uint64_t)p->max_blocks;
   p->next = tn_cpu_zalloc(in, p->n_ops, sizeof *p->next);
   p->work = tn_cpu_zalloc(in, in->n_workers, p->work_bytes);
   p->parts = tn_cpu_zalloc(in, (uint64_t)p->parts_size, sizeof *p->parts);
-  if (!p->next || !p->work || !p->parts) return no_memory(err, "scratch");
-  if (!(p->flags & TN_PREP_ACT_INT8)) return TN_OK;
-  p->cells = tn_cpu_zalloc(in, blocks, sizeof *p->cells);
-  p->own_cells =
-      tn_cpu_zalloc(in, (uint64_t)in->n_workers * CPU_OWN_ROWS * (uint64_t)p->max_blocks, sizeof *p->own_cells);
-  if (p->has_floats) p->rounded = tn_cpu_zalloc(in, blocks, TNK_BLOCK * sizeof *p->rounded);
-  return p->cells && p->own_cells && (p->rounded || !p->has_floats) ? TN_OK : no_memory(err, "scratch");
+  p->calls = tn_cpu_zalloc(in, p->n_ops, sizeof *p->calls);
+  if (!p->next || !p->work || !p->parts || !p->calls) return no_memory(err, "scratch");
+  for (uint32_t i = 0; i < p->n_ops; i++) p->calls[i] = tn_cpu_call_of(in, p, i);
+  if (tn_cpu_fuse(in, p)) return no_memory(err, "units");
+  return make_rows(in, p, err);
 }
 
 /* ---------------------------------------------------------------- the slot's calls */

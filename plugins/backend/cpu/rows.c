@@ -17,6 +17,13 @@ static void embed_row(const cpu_call *c, int64_t r)
   c->in->vec->scale(row_of(&c->y, r), (float)c->op->p.embed.scale, c->y.cols, row_of(&c->y, r));
 }
 
+void tn_cpu_head_norm(const cpu_call *c, int64_t row, int64_t head)
+{
+  const tn_op_norm *o = &c->op->p.norm;
+  const int64_t at = head * o->span;
+  c->in->vec->norm(row_of(&c->x, row) + at, c->rec->vec, o->span, o->span, (float)o->eps, row_of(&c->y, row) + at);
+}
+
 static void norm_row(const cpu_call *c, int64_t r)
 {
   const tn_op_norm *o = &c->op->p.norm;
@@ -33,20 +40,22 @@ static void glu_row(const cpu_call *c, int64_t r)
   c->in->vec->glu(c->op->p.glu.act, row_of(&c->x, r), row_of(&c->x2, r), c->x.cols, row_of(&c->y, r));
 }
 
-static void rope_row(const cpu_call *c, int64_t r)
+void tn_cpu_head_rope(const cpu_call *c, int64_t row, int64_t head)
 {
   const tn_op_rope *p = &c->op->p.rope;
-  const float *cos = (p->sink ? c->b->sink_cos : c->b->cos)[p->table] + r * (p->dims / 2);
-  const float *sin = (p->sink ? c->b->sink_sin : c->b->sin)[p->table] + r * (p->dims / 2);
-  const tnk_vec *v = c->in->vec;
-  for (uint32_t h = 0; h < p->n_heads; h++) {
-    const float *x = row_of(&c->x, r) + (int64_t)h * p->d_head;
-    float *y = row_of(&c->y, r) + (int64_t)h * p->d_head;
-    if (p->style == TN_ROPE_INTERLEAVED)
-      v->rope_pairs(x, cos, sin, p->dims, p->d_head, y);
-    else
-      v->rope_halves(x, cos, sin, p->dims, p->d_head, y);
-  }
+  const float *cos = (p->sink ? c->b->sink_cos : c->b->cos)[p->table] + row * (p->dims / 2);
+  const float *sin = (p->sink ? c->b->sink_sin : c->b->sin)[p->table] + row * (p->dims / 2);
+  const float *x = row_of(&c->x, row) + head * p->d_head;
+  float *y = row_of(&c->y, row) + head * p->d_head;
+  if (p->style == TN_ROPE_INTERLEAVED)
+    c->in->vec->rope_pairs(x, cos, sin, p->dims, p->d_head, y);
+  else
+    c->in->vec->rope_halves(x, cos, sin, p->dims, p->d_head, y);
+}
+
+static void rope_row(const cpu_call *c, int64_t r)
+{
+  for (uint32_t h = 0; h < c->op->p.rope.n_heads; h++) tn_cpu_head_rope(c, r, h);
 }
 
 static void pick_row(const cpu_call *c, int64_t r)

@@ -58,6 +58,18 @@ static int64_t rows_now(const tn_prepared *p, const tn_op *op, const tn_batch *b
   return act >= 0 && p->act_rows[act] == TN_ROWS_OUT ? b->n_out : b->n_rows;
 }
 
+cpu_call tn_cpu_call_for(const tn_prepared *p, uint32_t i, const tn_batch *b, uint32_t worker, uint32_t n_workers)
+{
+  cpu_call c = p->calls[i];
+  skip_heads(p, &c);
+  c.b = b;
+  c.n = rows_now(p, c.op, b);
+  c.token = b->token;
+  c.worker = worker;
+  c.n_workers = n_workers;
+  return c;
+}
+
 /* ---------------------------------------------------------------- programs */
 
 typedef struct span { /* records [first, last) in one gang */
@@ -65,43 +77,39 @@ typedef struct span { /* records [first, last) in one gang */
   tn_prepared *p;
   const tn_batch *b;
   uint32_t first, last;
+  uint64_t fused; /* records that ran in units with others, counted by worker 0 */
 } span;
 
-/* What a worker knows about the 8-bit rows of LINEARs. */
-typedef struct rows8 {
-  uint32_t input; /* cpu_op.input of those at hand; UINT32_MAX: none */
-  bool used;      /* a record since the last barrier may still be reading the common ones */
-} rows8;
-
-/* Before a LINEAR: says whether its 8-bit rows are at hand, and waits where others may still read what it overwrites. */
-static void before_linear(cpu_call *c, rows8 *at)
+static void run_record(const span *s, uint32_t i, uint32_t worker, uint32_t n_workers)
 {
-  if (!c->p->cells) return;
-  c->have_cells = at->input == c->rec->input;
-  const bool common = !tn_cpu_own_cells(c);
-  if (!c->have_cells && common && at->used) tn_cpu_barrier(c->in);
-  at->input = c->rec->input;
-  at->used = at->used || common;
+  const cpu_call c = tn_cpu_call_for(s->p, i, s->b, worker, n_workers);
+  records[c.op->kind](&c);
 }
 
+/* The units of the span; where it cuts one, new ones of the part that is left. */
 static void span_of_worker(void *arg, uint32_t worker, uint32_t n_workers)
 {
-  const span *s = arg;
-  rows8 at = {.input = UINT32_MAX};
-  for (uint32_t i = s->first; i < s->last; i++) {
-    cpu_call c = tn_cpu_call_of(s->in, s->p, i);
-    skip_heads(s->p, &c);
-    c.b = s->b;
-    c.n = rows_now(s->p, c.op, s->b);
-    c.token = s->b->token;
-    c.worker = worker;
-    c.n_workers = n_workers;
-    if (i > s->first && c.rec->barrier) {
-      tn_cpu_barrier(s->in);
-      at.used = false;
+  span *s = arg;
+  const tn_prepared *p = s->p;
+  cpu_unit part;
+  bool cut = false, passed = false;
+  for (uint32_t i = s->first; i < s->last;) {
+    const cpu_unit *u = &p->units[p->unit_of[i]];
+    const bool after_cut = cut, take = passed;
+    cut = u->first != i || u->last > s->last;
+    if (i > s->first && (cut || after_cut || u->barrier)) tn_cpu_barrier(s->in);
+    passed = !cut && u->passes && u[1].last <= s->last;
+    if (cut) {
+      tn_cpu_unit_at(s->in, p, i, s->last < u->last ? s->last : u->last, &part);
+      u = &part;
     }
-    if (c.op->kind == TN_OP_LINEAR) before_linear(&c, &at);
-    records[c.op->kind](&c);
+    if (u->kind == CPU_MATMUL) {
+      tn_cpu_do_unit(p, u, s->b, worker, n_workers, take, passed);
+    } else {
+      for (uint32_t r = u->first; r < u->last; r++) run_record(s, r, worker, n_workers);
+    }
+    if (worker == 0 && u->last - u->first > 1) s->fused += u->last - u->first;
+    i = u->last;
   }
 }
 
@@ -120,18 +128,21 @@ tn_status tn_cpu_run(tn_inst *in, tn_prepared *p, uint32_t first, uint32_t last,
 {
   if (first > last || last > p->n_ops) return TN_E_ARG;
   tn_status st = tn_cpu_batch_check(p, first, last, b);
+  uint64_t fused = 0;
   memset(p->next, 0, p->n_ops * sizeof *p->next);
   for (uint32_t i = first; !st && i < last;) {
-    span s = {in, p, b, i, i};
+    span s = {in, p, b, i, i, 0};
     while (s.last < last && !is_hook(&p->ops[s.last].op)) s.last++;
     if (s.last > s.first) tn_cpu_gang(in, span_of_worker, &s);
     if (s.last < last) st = run_hook(p, &p->ops[s.last].op, b);
+    fused += s.fused;
     i = s.last + 1;
   }
   if (st) return st;
   in->host->count(in->host->ctx, CPU_N_RUNS, 1);
   in->host->count(in->host->ctx, CPU_N_RECORDS, last - first);
   in->host->count(in->host->ctx, CPU_N_ROWS, b->n_rows);
+  in->host->count(in->host->ctx, CPU_N_FUSED, fused);
   return TN_OK;
 }
 

@@ -15,26 +15,26 @@ static void key_norm(const cpu_call *c, int64_t row, const cpu_head *at, const f
   __atomic_fetch_add(&s->knorm[at->group][entry], llrint(ldexp(sqrt(sum), 16)), __ATOMIC_RELAXED);
 }
 
-static void write_row(const cpu_call *c, int64_t row)
+void tn_cpu_head_write(const cpu_call *c, int64_t row, int64_t head)
 {
   const tn_op_attend *a = &c->op->p.attend;
   const tn_kv *kv = c->p->kv;
-  for (uint32_t h = 0; h < a->n_kv_heads; h++) {
-    const cpu_head *at = &c->rec->heads[h];
-    const cpu_group *g = &kv->groups[at->group];
-    const tn_kv_view *view = c->b->seqs[c->b->seq[row]]->kv[at->group];
-    const int64_t entry = view->n + c->b->slot[row];
-    const float *k = c->x.p + row * c->x.stride + (int64_t)h * a->d_head;
-    const float *v = c->x2.p + row * c->x2.stride + (int64_t)h * a->d_v;
-    uint8_t *unit = tn_cpu_kv_unit(kv, g, 0, view->page[entry / kv->page_tokens], at->layer, at->head);
-    tn_cpu_kv_store(c->in, kv, g, 0, unit, entry % kv->page_tokens, k, v);
-    key_norm(c, row, at, k, entry);
-  }
+  const cpu_head *at = &c->rec->heads[head];
+  const cpu_group *g = &kv->groups[at->group];
+  const tn_kv_view *view = c->b->seqs[c->b->seq[row]]->kv[at->group];
+  const int64_t entry = view->n + c->b->slot[row];
+  const float *k = c->x.p + row * c->x.stride + head * a->d_head;
+  const float *v = c->x2.p + row * c->x2.stride + head * a->d_v;
+  uint8_t *unit = tn_cpu_kv_unit(kv, g, 0, view->page[entry / kv->page_tokens], at->layer, at->head);
+  tn_cpu_kv_store(c->in, kv, g, 0, unit, entry % kv->page_tokens, k, v);
+  key_norm(c, row, at, k, entry);
 }
 
 void tn_cpu_do_kv_write(const cpu_call *c)
 {
   int64_t first, last;
   tn_cpu_share(c->n, c->worker, c->n_workers, &first, &last);
-  for (int64_t r = first; r < last; r++) write_row(c, r);
+  for (int64_t r = first; r < last; r++) {
+    for (uint32_t h = 0; h < c->op->p.attend.n_kv_heads; h++) tn_cpu_head_write(c, r, h);
+  }
 }
