@@ -122,12 +122,29 @@ static uint32_t verdict_of(const tn_ab_exp *e, tn_ab_metric m, const tn_ab_resul
   const uint32_t side = r->s.est * i->better > 0 ? (uint32_t)TN_AB_BETTER : (uint32_t)TN_AB_WORSE;
   if (r->s.n == 0) return TN_AB_NOT_MEASURED;
   if (i->kind == TN_AB_ONCE) return TN_AB_READING;
-  if (i->kind == TN_AB_COUNTED) return fabs(r->s.est) + r->s.se < 1e-12 ? (uint32_t)TN_AB_EQUAL : side;
-  return r->p_holm <= e->alpha ? side : (uint32_t)TN_AB_UNSEEN;
+  const bool same = fabs(r->s.est) + r->s.se < 1e-12;
+  if (i->kind == TN_AB_COUNTED) return same ? (uint32_t)TN_AB_EQUAL : side;
+  if (i->kind == TN_AB_QUALITY && r->s.n > 1 && r->s.est == 0 && r->s.se == 0) return TN_AB_EQUAL;
+  if (r->p_holm <= e->alpha) return side;
+  return isinf(r->seen) ? (uint32_t)TN_AB_TOO_FEW : (uint32_t)TN_AB_UNSEEN;
 }
 
-/* One prompt at a time, the time to the first token is the prompt speed read the other way round: one test, not two. */
-static bool tested(tn_ab_metric m) { return m != TN_AB_TTFT; }
+/* One prompt at a time, the time to the first token is the prompt speed read the other way round, where that is known: one
+ * test, not two. */
+static bool tested(const tn_ab_results *r, uint32_t v, uint32_t m)
+{
+  return m != TN_AB_TTFT || r->at[v][TN_AB_PROMPT_TPS].s.n == 0;
+}
+
+uint32_t tn_ab_tests(bool quality)
+{
+  uint32_t n = 0;
+  for (uint32_t m = 0; m < TN_AB_N_METRICS; m++) {
+    uint32_t kind = tn_ab_metric_of((tn_ab_metric)m)->kind;
+    n += (kind == TN_AB_TIMED && m != TN_AB_TTFT) || (quality && kind == TN_AB_QUALITY);
+  }
+  return n;
+}
 
 /* Holm over every metric of every variant that has a p. */
 static tn_status correct(const tn_ab_exp *e, tn_ab_results *r)
@@ -136,17 +153,19 @@ static tn_status correct(const tn_ab_exp *e, tn_ab_results *r)
   uint32_t n = 0, k = 0;
   for (uint32_t v = 1; v < e->n_variants; v++)
     for (uint32_t m = 0; m < TN_AB_N_METRICS; m++) {
-      p[n] = r->at[v][m].s.n > 0 && tested((tn_ab_metric)m) ? r->at[v][m].s.p : NAN;
+      p[n] = r->at[v][m].s.n > 0 && tested(r, v, m) ? r->at[v][m].s.p : NAN;
       if (!isnan(p[n++])) r->family++;
     }
   if (tn_stat_holm(p, n) != TN_OK) return TN_E_NOMEM;
   for (uint32_t v = 1; v < e->n_variants; v++)
     for (uint32_t m = 0; m < TN_AB_N_METRICS; m++) {
       tn_ab_result *x = &r->at[v][m];
-      x->p_holm = tested((tn_ab_metric)m) || x->s.n == 0 ? p[k] : r->at[v][TN_AB_PROMPT_TPS].p_holm;
+      x->p_holm = tested(r, v, m) || x->s.n == 0 ? p[k] : r->at[v][TN_AB_PROMPT_TPS].p_holm;
       k++;
-      if (!isnan(x->p_holm))
+      if (!isnan(x->p_holm)) {
         x->seen = tn_stat_seen(&x->s, tn_ab_metric_of((tn_ab_metric)m)->trim, e->alpha / r->family);
+        x->needed = tn_stat_pairs(e->alpha, r->family);
+      }
       x->verdict = verdict_of(e, (tn_ab_metric)m, x);
     }
   return TN_OK;
@@ -182,7 +201,7 @@ double tn_ab_shown(tn_ab_metric m, double diff)
   return i->ratio ? 100 * expm1(diff) : diff * i->scale;
 }
 
-const char *tn_ab_verdict(const tn_ab_result *r)
+const char *tn_ab_verdict(tn_ab_metric m, const tn_ab_result *r, char out[160])
 {
   static const char *const words[] = {[TN_AB_NOT_MEASURED] = "not measured",
                                       [TN_AB_BETTER] = "better",
@@ -190,19 +209,24 @@ const char *tn_ab_verdict(const tn_ab_result *r)
                                       [TN_AB_UNSEEN] = "no difference that this run could see",
                                       [TN_AB_EQUAL] = "equal",
                                       [TN_AB_READING] = "one reading, not tested"};
-  return words[r->verdict];
+  const char *pairs = tn_ab_metric_of(m)->kind == TN_AB_QUALITY ? "chunks" : "pairs";
+  if (r->verdict == TN_AB_TOO_FEW)
+    snprintf(out, 160, "too few %s: %u, at least %u are needed to see anything at this level", pairs, r->s.n,
+             r->needed);
+  else
+    snprintf(out, 160, "%s", words[r->verdict]);
+  return out;
 }
 
 const char *tn_ab_words(tn_ab_metric m, const tn_ab_result *r, char out[160])
 {
   const char *unit = tn_ab_metric_of(m)->ratio ? "%" : tn_ab_metric_of(m)->unit;
-  if (r->verdict != TN_AB_UNSEEN)
-    snprintf(out, 160, "%s", tn_ab_verdict(r));
-  else if (isinf(r->seen))
-    snprintf(out, 160, "%s: with %u pairs it could see none", tn_ab_verdict(r), r->s.n);
+  char verdict[160];
+  tn_ab_verdict(m, r, verdict);
+  if (r->verdict == TN_AB_UNSEEN)
+    snprintf(out, 160, "%.100s (smallest it could have seen: %.2g %s)", verdict, fabs(tn_ab_shown(m, r->seen)), unit);
   else
-    snprintf(out, 160, "%s (smallest it could have seen: %.2g %s)", tn_ab_verdict(r), fabs(tn_ab_shown(m, r->seen)),
-             unit);
+    snprintf(out, 160, "%s", verdict);
   return out;
 }
 

@@ -88,17 +88,19 @@ enum {
   TN_AB_NOT_MEASURED = 0,
   TN_AB_BETTER,
   TN_AB_WORSE,
-  TN_AB_UNSEEN, /* no difference that this run could see */
-  TN_AB_EQUAL,  /* counted, and the same */
-  TN_AB_READING /* one reading, no noise known */
+  TN_AB_UNSEEN,  /* no difference that this run could see */
+  TN_AB_EQUAL,   /* counted, and the same */
+  TN_AB_READING, /* one reading, no noise known */
+  TN_AB_TOO_FEW  /* so few pairs that no difference reaches significance, however large */
 };
 
 typedef struct tn_ab_result { /* of one variant against variant 0 in one metric */
   uint32_t verdict;
-  double a, b;   /* typical value of either, unscaled */
-  tn_stat s;     /* of the differences: of logarithms where the metric is a ratio */
-  double p_holm; /* NaN: not tested */
-  double seen;   /* smallest difference that could have been seen, as s.est */
+  double a, b;     /* typical value of either, unscaled */
+  tn_stat s;       /* of the differences: of logarithms where the metric is a ratio */
+  double p_holm;   /* NaN: not tested */
+  double seen;     /* smallest difference that could have been seen, as s.est */
+  uint32_t needed; /* pairs, so that a difference can be seen at all; 0: not tested */
 } tn_ab_result;
 
 typedef struct tn_ab_results {
@@ -113,8 +115,11 @@ tn_status tn_ab_analyse(const tn_ab_exp *e, tn_ab_results *r, tn_err *err);
 /* A difference as the metric shows it: 0.0296 of a logarithm is 3.0 (percent); else times the metric's scale. */
 double tn_ab_shown(tn_ab_metric m, double diff);
 
-/* "better", "worse", "no difference that this run could see", ... */
-const char *tn_ab_verdict(const tn_ab_result *r);
+/* "better", "worse", "no difference that this run could see", "too few chunks: 4, at least 8 are needed ...". Returns out. */
+const char *tn_ab_verdict(tn_ab_metric m, const tn_ab_result *r, char out[160]);
+
+/* Tests that Holm's correction counts for each variant but the first; quality: with a text. */
+uint32_t tn_ab_tests(bool quality);
 
 /* The same with the smallest difference that it could have seen: "no difference that this run could see (it would have seen 2.1 %)". Returns out. */
 const char *tn_ab_words(tn_ab_metric m, const tn_ab_result *r, char out[160]);

@@ -63,11 +63,12 @@ static void metric_row(tn_text *t, tn_ab_metric m, const tn_ab_result *x)
 {
   const tn_ab_metric_info *i = tn_ab_metric_of(m);
   const char *unit = i->ratio ? "%" : i->unit, *colour = "dim";
+  char verdict[160];
   if (x->verdict == TN_AB_NOT_MEASURED) return;
   if (x->verdict == TN_AB_BETTER) colour = "better";
   if (x->verdict == TN_AB_WORSE) colour = "worse";
   tn_text_addf(t, "<tr><td>%s%s%s</td><td class=\"%s\">%s</td>", i->title, *i->unit ? ", " : "", i->unit, colour,
-               tn_ab_verdict(x));
+               tn_ab_verdict(m, x, verdict));
   cell(t, x->a * i->scale, "%.5g");
   cell(t, x->b * i->scale, "%.5g");
   char est[32], lo[32], hi[32];
@@ -165,8 +166,13 @@ static void details(tn_text *t, const tn_ab_exp *e, const tn_ab_results *r)
       t,
       "<section><h2>How it was measured</h2><p>%u pairs over %u prompts, %lld tokens each, by turns of %lld tokens in "
       "random "
-      "order, seed %llu, %.0f s. %u tests, corrected for by Holm's procedure at %.2f. Interval: symmetric studentized "
-      "bootstrap of the trimmed mean of paired log ratios. p: sign-flip permutation test. Could see: the smallest true "
+      "order, seed %llu, %.0f s. %u tests, corrected for by Holm's procedure at %.2f. A variant's column: trimmed mean "
+      "over "
+      "its runs, a fifth left out at either end; difference: the same of the paired differences, so not the difference "
+      "of "
+      "the columns. Both are of logarithms where it is in percent; nothing is left out where something is counted, and "
+      "over chunks. Interval: symmetric studentized bootstrap. p: sign-flip permutation test. Could see: the smallest "
+      "true "
       "difference that a run of this noise finds 4 times in 5.</p>\n",
       e->n_blocks, e->n_prompts, (long long)e->n_gen, (long long)e->slice, (unsigned long long)e->seed, e->seconds,
       r->family, e->alpha);

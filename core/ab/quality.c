@@ -48,18 +48,15 @@ static tn_status measure(tn_ab_run *r, uint32_t v, const tn_chunks *chunks, doub
   return st;
 }
 
-tn_status tn_ab_quality(tn_ab_run *r, const char *text, size_t n_text, int64_t n_ctx, uint32_t max_chunks, tn_err *err)
+tn_status tn_ab_quality(tn_ab_run *r, const tn_chunks *chunks, tn_err *err)
 {
   tn_ab_exp *e = r->e;
-  tn_chunks chunks;
-  tn_status st = tn_chunks_cut(r->rig[0].s.tokenizer, text, n_text, n_ctx, 0, max_chunks, &chunks, err);
-  if (st != TN_OK) return st;
-  uint32_t n = chunks.n_chunks, whole = n;
+  tn_status st = TN_OK;
+  uint32_t n = chunks->n_chunks, whole = n;
   double *nll = tn_zalloc((size_t)e->n_variants * n, sizeof *nll),
          *kld = tn_zalloc((size_t)e->n_variants * n, sizeof *kld);
   if (!nll || !kld) st = tn_fail(err, TN_E_NOMEM, "no memory for %u chunks", n);
-  for (uint32_t v = 1; st == TN_OK && v < e->n_variants; v++) st = measure(r, v, &chunks, nll, kld, &whole, err);
-  tn_chunks_free(&chunks);
+  for (uint32_t v = 1; st == TN_OK && v < e->n_variants; v++) st = measure(r, v, chunks, nll, kld, &whole, err);
   if (st != TN_OK) {
     free(nll);
     free(kld);

@@ -7,8 +7,8 @@ static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(
 
 static json_t *comparison(const tn_ab_exp *e, const tn_ab_results *r, uint32_t v, tn_ab_metric m)
 {
-  static const char *const verdicts[] = {"not measured",       "better", "worse",
-                                         "no difference seen", "equal",  "one reading"};
+  static const char *const verdicts[] = {"not measured", "better",      "worse",  "no difference seen",
+                                         "equal",        "one reading", "too few"};
   const tn_ab_result *x = &r->at[v][m];
   const tn_ab_metric_info *i = tn_ab_metric_of(m);
   char words[160];
@@ -24,6 +24,7 @@ static json_t *comparison(const tn_ab_exp *e, const tn_ab_results *r, uint32_t v
   json_object_set_new(j, "p", number(x->s.p));
   json_object_set_new(j, "p_holm", number(x->p_holm));
   json_object_set_new(j, "smallest_seen", number(tn_ab_shown(m, x->seen)));
+  if (x->needed) json_object_set_new(j, "pairs_needed", json_integer((json_int_t)x->needed));
   return j;
 }
 

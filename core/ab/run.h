@@ -29,9 +29,9 @@ tn_status tn_ab_warm_up(tn_ab_run *r, tn_err *err);
 /* n more blocks; prompts come round in a seeded order. A block that fails is no part of the experiment. */
 tn_status tn_ab_blocks(tn_ab_run *r, uint32_t n, tn_err *err);
 
-/* Perplexity of every variant on a text, in chunks of n_ctx tokens, and the divergence of its laws from the reference's,
- * chunk by chunk. An early end keeps whole chunks that all variants have. */
-tn_status tn_ab_quality(tn_ab_run *r, const char *text, size_t n_text, int64_t n_ctx, uint32_t max_chunks, tn_err *err);
+/* Perplexity of every variant on a text, and the divergence of its laws from the reference's, chunk by chunk. An early
+ * end keeps whole chunks that all variants have. */
+tn_status tn_ab_quality(tn_ab_run *r, const tn_chunks *chunks, tn_err *err);
 
 /* A random order of 0 .. n - 1 for a place in the experiment. */
 void tn_ab_order(uint64_t seed, uint32_t block, uint32_t turn, uint32_t n, uint32_t *order);

@@ -15,7 +15,7 @@ static const tn_cli_option options[] = {
     {"seed", 's', "N", "of the order and the resamples; 0: a fresh one (default)"},
     {"slice", 0, "N", "tokens until the next variant has its turn; 0: whole runs (default 16)"},
     {"text", 0, "FILE", "text to measure perplexity on"},
-    {"chunks", 0, "N", "chunks of the text at most (default 20)"},
+    {"chunks", 0, "N", "chunks of the text, at most; each is a pair (default 20)"},
     {"chunk-size", 0, "N", "tokens of a chunk (default 512)"},
     {"until", 0, "SHARE", "go on until the interval of decode speed is that narrow, as in 1%"},
     {"max-pairs", 0, "N", "with --until: pairs at most (default 200)"},

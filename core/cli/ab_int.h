@@ -45,6 +45,7 @@ typedef struct ab_bench { /* an experiment and what it runs on */
   uint32_t n_open;
   tn_ab_tokens prompt[TN_AB_MAX_PROMPTS];
   uint32_t longest;                 /* the prompt with most tokens */
+  tn_chunks chunks;                 /* of --text */
   bool own_ctx[TN_AB_MAX_VARIANTS]; /* the variant says [engine] ctx itself */
   bool own_seqs[TN_AB_MAX_VARIANTS];
 } ab_bench;
@@ -55,8 +56,8 @@ bool ab_grid_specs(ab_args *a, const char *base);
 /* ab_prompts.c: prompts into the experiment: of -p, -f, or those that come with the command. Errors as of tn_file_read. */
 tn_status ab_prompts_read(const ab_args *a, tn_ab_exp *e, tn_err *err);
 
-/* ab_open.c: resolves every variant, refuses other models, tokenizes prompts, warns of equals; then opens the engines. A
- * grid's refused combinations are listed and left out. */
+/* ab_open.c: resolves every variant, refuses other models, tokenizes prompts and text, warns of equals; then opens the
+ * engines. A grid's refused combinations are listed and left out. */
 tn_status ab_resolve(ab_bench *b, tn_err *err);
 tn_status ab_open(ab_bench *b, tn_err *err);
 void ab_close(ab_bench *b);

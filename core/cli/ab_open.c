@@ -89,6 +89,24 @@ static tn_status tokenize(ab_bench *b, const tn_setup *s, tn_err *err)
   return TN_OK;
 }
 
+/* All chunks that the text has; how many are scored is decided when the variants are counted. */
+static tn_status cut_text(ab_bench *b, const tn_setup *s, tn_err *err)
+{
+  char *text = NULL;
+  size_t n;
+  if (!b->a->text) return TN_OK;
+  tn_status st = tn_file_read(b->a->text, (size_t)1 << 31, &text, &n, err);
+  if (st != TN_OK) return st;
+  st = tn_chunks_cut(s->tokenizer, text, n, b->a->chunk, 0, 0, &b->chunks, err);
+  free(text);
+  if (st != TN_OK) {
+    tn_err_prefix(err, "--text %s", b->a->text);
+    return st;
+  }
+  b->e.text = tn_strdup(b->a->text);
+  return b->e.text ? TN_OK : tn_fail(err, TN_E_NOMEM, "no memory for the text's name");
+}
+
 /* Variant k of the experiment from an open composition. */
 static tn_status describe(ab_bench *b, uint32_t i, uint32_t k, const tn_setup *s, tn_err *err)
 {
@@ -103,7 +121,8 @@ static tn_status describe(ab_bench *b, uint32_t i, uint32_t k, const tn_setup *s
   b->own_seqs[k] = tn_config_get(s->config, "engine", "max_seqs") != NULL;
   if (!v->name || !v->title || !v->fingerprint || !v->composition)
     return tn_fail(err, TN_E_NOMEM, "no memory for a variant");
-  return k == 0 ? tokenize(b, s, err) : TN_OK;
+  tn_status st = k == 0 ? tokenize(b, s, err) : TN_OK;
+  return k == 0 && st == TN_OK ? cut_text(b, s, err) : st;
 }
 
 /* What does not stand in a fingerprint may still differ: threads, a memory plugin's speed. */
@@ -193,6 +212,7 @@ void ab_close(ab_bench *b)
   for (uint32_t i = 0; i < b->n_open; i++) tn_ab_rig_close(&b->rig[i]);
   free(b->rig);
   for (uint32_t p = 0; p < TN_AB_MAX_PROMPTS; p++) free(b->prompt[p].at);
+  tn_chunks_free(&b->chunks);
   tn_loader_free(b->loader);
   free(b->conf_dir);
   tn_ab_exp_free(&b->e);

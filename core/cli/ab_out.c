@@ -33,7 +33,7 @@ static void chance(double p, char out[32])
 static void row(tn_ab_metric m, const tn_ab_result *x, bool colour)
 {
   const tn_ab_metric_info *i = tn_ab_metric_of(m);
-  char a[32], b[32], d[32], lo[32], hi[32], p[32], ph[32], seen[32], bound[80] = "-";
+  char a[32], b[32], d[32], lo[32], hi[32], p[32], ph[32], seen[32], bound[80] = "-", verdict[160];
   const char *on = "", *off = "";
   if (x->verdict == TN_AB_NOT_MEASURED) return;
   figure(x->a * i->scale, a);
@@ -50,7 +50,7 @@ static void row(tn_ab_metric m, const tn_ab_result *x, bool colour)
   if (colour && x->verdict == TN_AB_BETTER) on = "\033[32m", off = "\033[0m";
   if (colour && x->verdict == TN_AB_WORSE) on = "\033[31m", off = "\033[0m";
   printf("  %-26s %9s %9s %-4s %7s %-4s %-16s %8s %8s %8s  %s%s%s\n", i->title, a, b, i->unit, d,
-         i->ratio ? "%" : i->unit, bound, p, ph, seen, on, tn_ab_verdict(x), off);
+         i->ratio ? "%" : i->unit, bound, p, ph, seen, on, tn_ab_verdict(m, x, verdict), off);
 }
 
 static void variant(const tn_ab_exp *e, const tn_ab_results *r, uint32_t v, bool colour)
@@ -73,11 +73,14 @@ static void table(const tn_ab_exp *e, const tn_ab_results *r)
     printf("%s = %s, composition %s%s\n", e->variant[v].name, e->variant[v].title, e->variant[v].fingerprint,
            v == 0 ? ", the reference" : "");
   for (uint32_t v = 1; v < e->n_variants; v++) variant(e, r, v, colour);
-  printf(
-      "\n%u tests, p (Holm) corrected for them; significance %.2f. Interval: studentized bootstrap of the trimmed "
-      "mean; p: "
-      "sign-flip permutation, %s.\nseen: the smallest true difference that this run would have found 4 times in 5.\n",
-      r->family, e->alpha, e->n_blocks <= TN_STAT_EXACT ? "exact" : "20000 random assignments");
+  printf("\n%s, %s...: trimmed means over the runs, a fifth left out at either end. diff: the same of the paired "
+         "differences,\nso not the difference of the two columns. Both are of logarithms where diff is in percent; "
+         "nothing is "
+         "left out where\nsomething is counted, and over chunks.\n"
+         "%u tests, p (Holm) corrected for them; significance %.2f. Interval: studentized bootstrap; p: sign-flip "
+         "permutation,\nexact up to %d pairs, else %d random assignments.\n"
+         "seen: the smallest true difference that this run would have found 4 times in 5.\n",
+         e->variant[0].name, e->variant[1].name, r->family, e->alpha, TN_STAT_EXACT, TN_STAT_FLIPS);
   if (!isnan(r->noise[TN_AB_DECODE_TPS]))
     printf("Noise of this machine (A/A): a run of %s repeated with the same prompt varies by %.1f %% in prompt speed, "
            "%.1f %% "

@@ -88,30 +88,28 @@ static tn_status pairs(ab_bench *b, tn_ab_run *run, tn_ab_results *r, tn_err *er
   return st;
 }
 
-static tn_status quality(ab_bench *b, tn_ab_run *run, tn_err *err)
+/* Enough pairs and chunks that every one of the tests could reach significance after the correction. */
+static void raise_counts(ab_bench *b, ab_args *a)
 {
-  char *text;
-  size_t n;
-  if (!b->a->text || b->e.partial) return TN_OK;
-  tn_status st = tn_file_read(b->a->text, (size_t)1 << 31, &text, &n, err);
-  if (st != TN_OK) return st;
-  st = tn_ab_quality(run, text, n, b->a->chunk, (uint32_t)b->a->chunks, err);
-  free(text);
-  b->e.text = tn_strdup(b->a->text);
-  return st;
-}
-
-/* Enough pairs that every one of the tests could reach significance after the correction. */
-static void raise_pairs(ab_bench *b, ab_args *a)
-{
-  uint32_t per_variant = 0;
-  for (uint32_t m = 0; m < TN_AB_N_METRICS; m++) per_variant += tn_ab_metric_of((tn_ab_metric)m)->kind == TN_AB_TIMED;
-  uint32_t family = (per_variant + (a->text ? 2 : 0)) * (b->e.n_variants - 1),
-           need = tn_stat_pairs(b->e.alpha, family) + SPARE_PAIRS;
-  if (a->pairs >= need) return;
-  tn_ab_exp_warn(&b->e, "%lld pairs cannot tell anything apart over %u tests: there will be %u", (long long)a->pairs,
-                 family, need);
-  a->pairs = need;
+  const uint32_t family = tn_ab_tests(a->text != NULL) * (b->e.n_variants - 1),
+                 least = tn_stat_pairs(b->e.alpha, family), want = least + SPARE_PAIRS, have = b->chunks.n_chunks;
+  if (a->pairs < want) {
+    tn_ab_exp_warn(&b->e, "%lld pairs cannot tell anything apart over %u tests: there will be %u", (long long)a->pairs,
+                   family, want);
+    a->pairs = want;
+  }
+  if (!a->text) return;
+  if (have < least)
+    tn_ab_exp_warn(&b->e,
+                   "%s has %u chunks of %lld tokens, too few to see any difference in perplexity or divergence over %u "
+                   "tests, however large: that takes at least %u; give a longer text or a smaller --chunk-size",
+                   a->text, have, (long long)a->chunk, family, least);
+  else if (a->chunks < least)
+    tn_ab_exp_warn(&b->e,
+                   "%lld chunks cannot show any difference in perplexity or divergence over %u tests: there will be %u",
+                   (long long)a->chunks, family, want < have ? want : have);
+  if (a->chunks < least) a->chunks = want;
+  if (a->chunks < have) b->chunks.n_chunks = (uint32_t)a->chunks;
 }
 
 static tn_status measure(ab_bench *b, tn_ab_results *r, tn_err *err)
@@ -119,7 +117,7 @@ static tn_status measure(ab_bench *b, tn_ab_results *r, tn_err *err)
   shown s = {tn_now_ns(), b->a->pairs, isatty(STDERR_FILENO) == 1};
   tn_ab_run run = {.e = &b->e, .rig = b->rig, .prompt = b->prompt, .go = go, .ctx = &s};
   tn_status st = pairs(b, &run, r, err);
-  if (st == TN_OK) st = quality(b, &run, err);
+  if (st == TN_OK && b->a->text && !b->e.partial) st = tn_ab_quality(&run, &b->chunks, err);
   if (st == TN_OK && b->e.n_blocks < 2) st = tn_fail(err, TN_E_STATE, "interrupted before the second pair");
   for (uint32_t i = 0; st == TN_OK && i < b->e.n_variants; i++) {
     tn_ab_variant *v = &b->e.variant[i];
@@ -226,7 +224,7 @@ int ab_experiment(ab_args *a)
     tn_ab_exp_init(&b->e);
     b->a = a;
     tn_status st = prepare(b, &err);
-    if (st == TN_OK) raise_pairs(b, a);
+    if (st == TN_OK) raise_counts(b, a);
     for (uint32_t i = 0; st == TN_OK && i < b->e.n_warnings; i++)
       fprintf(stderr, "tenon ab: warning: %s\n", b->e.warning[i]);
     if (st == TN_OK) st = probe_all(b, p, &err);

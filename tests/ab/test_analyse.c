@@ -125,6 +125,46 @@ Test(analyse, chunks_make_perplexity)
   cr_expect(ppl->verdict == TN_AB_WORSE && kld->verdict == TN_AB_WORSE && fabs(kld->b - 0.01) < 1e-12);
 }
 
+/* PPL 14.7 against 28.3 on n chunks, all in the same direction. */
+static const tn_ab_result *doubled(uint32_t n)
+{
+  fill(1);
+  e.n_chunks = n;
+  e.nll = calloc(2 * n, sizeof *e.nll);
+  e.kld = calloc(2 * n, sizeof *e.kld);
+  for (uint32_t c = 0; c < n; c++) {
+    e.nll[c] = log(14.7) + 0.01 * (c % 3);
+    e.nll[n + c] = log(28.3) + 0.01 * (c % 2);
+    e.kld[n + c] = 0.5;
+  }
+  analyse();
+  return &r.at[1][TN_AB_PPL];
+}
+
+/* 2 / 2^n passes 0.05 over the 4 tests of this experiment from 8 chunks on. */
+Test(analyse, too_few_chunks_are_no_verdict)
+{
+  char words[160];
+  const tn_ab_result *ppl = doubled(4);
+  cr_expect(eq(u32, r.family, 4));
+  cr_expect(eq(u32, ppl->verdict, TN_AB_TOO_FEW));
+  cr_expect(eq(u32, r.at[1][TN_AB_KLD].verdict, TN_AB_TOO_FEW));
+  tn_ab_words(TN_AB_PPL, ppl, words);
+  cr_expect(strcmp(words, "too few chunks: 4, at least 8 are needed to see anything at this level") == 0, "%s", words);
+  tn_ab_exp_free(&e);
+  cr_expect(eq(u32, doubled(8)->verdict, TN_AB_WORSE));
+}
+
+Test(analyse, equal_chunks_are_equal)
+{
+  fill(1);
+  e.n_chunks = 4;
+  e.nll = calloc(8, sizeof *e.nll);
+  for (int c = 0; c < 8; c++) e.nll[c] = 2 + c % 4;
+  analyse();
+  cr_expect(eq(u32, r.at[1][TN_AB_PPL].verdict, TN_AB_EQUAL));
+}
+
 Test(analyse, a_stored_experiment_gives_the_same_verdict)
 {
   static tn_ab_exp back;

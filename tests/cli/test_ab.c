@@ -100,7 +100,25 @@ Test(cli_ab, quality_beside_speed)
   cr_assert(j != NULL, "%s", out);
   cr_expect(json_number_value(json_object_get(comparison(j, "kld"), "value")) == 0.0, "the same bits");
   cr_expect(json_number_value(json_object_get(comparison(j, "ppl"), "difference")) == 0.0);
+  cr_expect(strcmp(json_string_value(json_object_get(comparison(j, "ppl"), "verdict")), "equal") == 0);
   json_decref(j);
+}
+
+/* Whether the text has enough chunks for a verdict is known, and said, before anything runs. */
+Test(cli_ab, too_few_chunks)
+{
+  cr_assert(eq(int,
+               tenon(AB "a.ini b.ini --chunk-size 16 --chunks 4 --estimate --text " TN_SOURCE_DIR
+                        "/tests/data/wikitext-2-valid-60k.txt 2>&1"),
+               0));
+  cr_expect(strstr(out, "4 chunks cannot show any difference in perplexity or divergence over 6 tests: there will be "
+                        "10") != NULL,
+            "%s", out);
+  file("short.txt", "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen\n");
+  cr_expect(eq(int, tenon(AB "a.ini b.ini --chunk-size 32 --estimate --text short.txt 2>&1"), 0), "%s", out);
+  cr_expect(strstr(out, "too few to see any difference in perplexity") && strstr(out, "takes at least 8"), "%s", out);
+  cr_expect(eq(int, tenon(AB "a.ini b.ini --estimate --text none.txt 2>&1"), 1));
+  cr_expect(strstr(out, "none.txt: ") != NULL, "%s", out);
 }
 
 Test(cli_ab, guards)
