@@ -74,10 +74,12 @@ tn_status tn_kv_store_open(const tn_groups *groups, const tn_memory_v1 *memory, 
                         .max_seqs = max_seqs,
                         .pool_pages = groups->pool_pages,
                         .pages_per_seq = groups->pages_per_seq};
-  tn_status st = memory->configure(inst, &shape, err);
+  tn_err why = tn_err_init();
+  tn_status st = memory->configure(inst, &shape, &why);
   if (st != TN_OK) {
+    const char *plain = st == TN_E_NOMEM ? "no memory for its pages" : tn_status_name(st);
     tn_kv_store_close(s);
-    return st;
+    return tn_fail(err, st, "the memory plugin cannot be configured: %s", why.msg[0] ? why.msg : plain);
   }
   *out = s;
   return TN_OK;

@@ -135,7 +135,10 @@ static bool admit(tn_engine *e, uint32_t at, bool *full)
   }
   if (st == TN_OK || *full) return st == TN_OK;
   if (err.msg[0] == 0)
-    tn_fail(&err, st, "%s", st == TN_E_FULL || st == TN_E_NEVER ? "the KV cache cannot hold it" : tn_status_name(st));
+    tn_fail(&err, st, "%s",
+            st == TN_E_FULL || st == TN_E_NEVER ? "the KV cache cannot hold it"
+            : st == TN_E_NOMEM                  ? "no memory for it"
+                                                : tn_status_name(st));
   tn_err_prefix(&err, "the sequence cannot start");
   tn_engine_finish(e, s, TN_FINISH_ERROR, err.msg);
   return false;

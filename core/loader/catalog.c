@@ -41,15 +41,16 @@ static bool seen(const tn_found_list *list, uint32_t slot, const char *name)
   return false;
 }
 
-/* The id of the slot's note into *id, or what is wrong with the file into *problem. */
-static void describe(const tn_loader *l, tn_found *f)
+/* The id of the slot's note into *id, or what is wrong with the file into *problem. False: no memory. */
+static bool describe(const tn_loader *l, tn_found *f)
 {
   tn_inspected in;
   tn_err err = tn_err_init();
   const char *id = NULL;
+  tn_status st = TN_OK;
   if (!tn_is_name(f->name)) {
     f->problem = tn_asprintf("%s: '%s' is no plugin name (lower-case letters, digits, _)", f->path, f->name);
-  } else if (tn_file_inspect(f->path, l->isa, &in, &err) != TN_OK) {
+  } else if ((st = tn_file_inspect(f->path, l->isa, &in, &err)) != TN_OK) {
     f->problem = tn_strdup(err.msg);
   } else {
     for (size_t i = 0; i < in.notes.n && !id; i++)
@@ -59,6 +60,7 @@ static void describe(const tn_loader *l, tn_found *f)
                                tn_slot_name(in.notes.at[0].slot), tn_slot_name(f->slot));
   }
   f->id = tn_strdup(id ? id : "");
+  return st != TN_E_NOMEM && f->id && (*f->id || f->problem);
 }
 
 /* One more file. full false: name and path only. */
@@ -69,8 +71,7 @@ static bool add(const tn_loader *l, uint32_t slot, const char *folder, const cha
   f.path = tn_asprintf("%s/%s", folder, entry);
   if (f.name && f.path) {
     f.shadowed = seen(list, slot, f.name);
-    if (full) describe(l, &f);
-    if ((!full || (f.id && (*f.id || f.problem))) && push(list, &f)) return true;
+    if ((!full || describe(l, &f)) && push(list, &f)) return true;
   }
   found_release(&f);
   return false;

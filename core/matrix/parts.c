@@ -57,6 +57,7 @@ static tn_status read_technique(const tn_matrix_cfg *cfg, tn_matrix_part *p, tn_
     st = tn_config_conf_file(c, file, &path, &bytes, &n, &none);
     if (st == TN_OK) st = tn_config_load(c, path, err);
     if (st == TN_E_IO && !path) st = TN_OK; /* there is none */
+    if (st != TN_OK && none.msg[0]) st = tn_fail(err, st, "%s", none.msg);
   }
   const tn_config_entry *e;
   for (size_t i = 0; st == TN_OK && (e = tn_config_at(c, i)); i++)
@@ -144,15 +145,20 @@ static bool pairs_under(const tn_compose_key *k, uint32_t slot)
   return k->slot == slot && strcmp(k->key, "demote") != 0;
 }
 
-/* A plugin of slot quantizer has to have layouts for the cache to be a part under kv. */
-static bool fits_key(const tn_matrix_cfg *cfg, const tn_found *f, const char *key)
+/* A plugin of slot quantizer has to have layouts for the cache to be a part under kv; one that does not load is a part
+ * that fails. */
+static tn_status fits_key(const tn_matrix_cfg *cfg, const tn_found *f, const char *key, bool *fits, tn_err *err)
 {
   const tn_plugin *p = NULL;
-  tn_err err = tn_err_init();
-  if (strcmp(key, "kv") != 0) return true;
-  if (tn_loader_open(cfg->loader, f->slot, f->name, NULL, &p, &err) != TN_OK) return true;
+  tn_err why = tn_err_init();
+  *fits = true;
+  if (strcmp(key, "kv") != 0) return TN_OK;
+  tn_status st = tn_loader_open(cfg->loader, f->slot, f->name, NULL, &p, &why);
+  if (st == TN_E_NOMEM) return tn_fail(err, st, "%s", why.msg);
+  if (st != TN_OK) return TN_OK;
   const tn_quantizer_v1 *v = p->desc->vtable;
-  return TN_CAN(v, kv_layout);
+  *fits = TN_CAN(v, kv_layout);
+  return TN_OK;
 }
 
 tn_status tn_matrix_parts(const tn_matrix_cfg *cfg, uint32_t world, tn_matrix *m, tn_names *backends, tn_err *err)
@@ -164,8 +170,10 @@ tn_status tn_matrix_parts(const tn_matrix_cfg *cfg, uint32_t world, tn_matrix *m
   for (size_t i = 0; st == TN_OK && (k = tn_compose_key_at(i)); i++)
     for (size_t at = 0; st == TN_OK && at < list.n; at++) {
       const tn_found *f = &list.at[at];
-      if (!pairs_under(k, f->slot) || !wanted(cfg, f) || !fits_key(cfg, f, k->key)) continue;
-      st = add_part(cfg, f, k->key, world, m, err);
+      bool fits = false;
+      if (pairs_under(k, f->slot) && wanted(cfg, f)) st = fits_key(cfg, f, k->key, &fits, err);
+      if (!fits) continue;
+      if (st == TN_OK) st = add_part(cfg, f, k->key, world, m, err);
       found = found || strcmp(f->name, cfg->only) == 0;
       if (st == TN_OK && f->slot == TN_SLOT_BACKEND && !f->problem && !tn_names_add(backends, f->name))
         st = no_memory(err);

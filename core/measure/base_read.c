@@ -52,9 +52,12 @@ static tn_status check_head(tn_base *b, tn_err *err)
   if (i->k > i->n_vocab || i->k > TN_BASE_MAX_K)
     return tn_fail(err, TN_E_IO, "%s: k = %u: must be from 1 to %u and at most n_vocab = %u", b->path, i->k,
                    (uint32_t)TN_BASE_MAX_K, i->n_vocab);
-  uint64_t want = tn_base_head_bytes(i) + tn_base_rows(i) * i->n_chunks * tn_base_row_bytes(i);
+  uint64_t want; /* the factors are at most 2^48 and 2^25 */
+  bool fits = !__builtin_mul_overflow(tn_base_rows(i) * i->n_chunks, (uint64_t)tn_base_row_bytes(i), &want) &&
+              !__builtin_add_overflow(want, tn_base_head_bytes(i), &want);
   if (fseeko(b->f, 0, SEEK_END) != 0) return tn_fail(err, TN_E_IO, "%s: %s", b->path, strerror(errno));
   uint64_t have = (uint64_t)ftello(b->f);
+  if (!fits) want = UINT64_MAX;
   if (have != want)
     return tn_fail(err, TN_E_IO, "%s: has %llu bytes, and %u chunks of %u tokens with %u logits make %llu", b->path,
                    (unsigned long long)have, i->n_chunks, i->n_ctx, i->n_vocab, (unsigned long long)want);
@@ -178,6 +181,7 @@ static tn_status compare_compact(tn_base *b, const float *row, double lse, uint3
     memcpy(&id, b->row + 8 + 4 * (size_t)i, 4);
     memcpy(&lp, b->row + 8 + 4 * ((size_t)k + i), 4);
     if (id >= n) return tn_fail(err, TN_E_IO, "%s: a row names token %u: n_vocab = %u", b->path, id, n);
+    if (isinf(b->tail[id])) return tn_fail(err, TN_E_IO, "%s: a row names token %u twice", b->path, id);
     double lq = (double)row[id] - lse, d = exp((double)lp) * ((double)lp - lq);
     sum += d;
     if (i >= k / 2) tail += d, tail_p += exp((double)lp), tail_q += exp(lq);
@@ -185,6 +189,9 @@ static tn_status compare_compact(tn_base *b, const float *row, double lse, uint3
     b->tail[id] = -INFINITY;
   }
   for (uint32_t i = 0; i < n; i++) others += exp((double)b->tail[i] - lse);
+  if (!(head[1] >= 0 && head[1] <= 1))
+    return tn_fail(err, TN_E_IO, "%s: a row gives all other tokens the probability %g: must be from 0 to 1", b->path,
+                   (double)head[1]);
   double rest = (double)head[1], among = tail_p > 0 ? (tail - share(tail_p, tail_q)) / tail_p : 0;
   out->nll_base = -(double)head[0];
   out->kld = sum + share(rest, others);
@@ -204,7 +211,7 @@ tn_status tn_base_compare(tn_base *b, const float *row, int32_t next, tn_kld_tok
     st = compare_compact(b, row, lse, top, out, err);
   else
     compare_llama(b, row, lse, top, next, out);
-  if (st == TN_OK && (!isfinite(out->kld) || !isfinite(out->nll_base)))
+  if (st == TN_OK && !(isfinite(out->kld) && isfinite(out->nll_base) && isfinite(out->unseen)))
     st = tn_fail(err, TN_E_IO, "%s: a row holds a value that is not finite", b->path);
   return st;
 }

@@ -44,9 +44,8 @@ static tn_diff_record *find(tn_diff *d, const char *name)
 
 static bool make_side(const tn_diff *d, tn_diff_record *r, int side)
 {
-  if (r->x[side]) return true;
-  r->x[side] = tn_zalloc((size_t)d->n_tokens * (size_t)r->cols, sizeof(float));
-  r->has[side] = tn_zalloc((size_t)d->n_tokens, 1);
+  if (!r->x[side]) r->x[side] = tn_zalloc((size_t)d->n_tokens * (size_t)r->cols, sizeof(float));
+  if (!r->has[side]) r->has[side] = tn_zalloc((size_t)d->n_tokens, 1);
   return r->x[side] && r->has[side];
 }
 

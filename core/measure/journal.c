@@ -7,6 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/config.h"
+
+#define MOST_BYTES ((size_t)1 << 30)
+
 struct tn_journal {
   FILE *f;
   char *path;
@@ -55,25 +59,22 @@ static tn_status check_about(const tn_journal *j, json_t *file, json_t *mine, tn
   return TN_OK;
 }
 
-/* Lines that are there. The end of the last whole one into *end. */
-static tn_status read_lines(tn_journal *j, json_t *about, long *end, tn_err *err)
+/* Whole lines that are there. The end of the last one into *end. */
+static tn_status read_lines(tn_journal *j, const char *text, size_t n_text, json_t *about, size_t *end, tn_err *err)
 {
-  char *line = NULL;
-  size_t cap = 0, n = 0;
-  ssize_t len;
+  const char *p = text, *nl;
   tn_status st = TN_OK;
-  for (; st == TN_OK && (len = getline(&line, &cap, j->f)) > 0 && line[len - 1] == '\n'; n++) {
-    json_t *piece = json_loadb(line, (size_t)len, 0, NULL);
+  for (size_t n = 1; st == TN_OK && (nl = memchr(p, '\n', n_text - (size_t)(p - text))); p = nl + 1, n++) {
+    json_t *piece = json_loadb(p, (size_t)(nl - p), 0, NULL);
     if (!piece)
-      st = tn_fail(err, TN_E_IO, "%s:%zu: is no line of JSON: the file is no state of a measurement", j->path, n + 1);
-    else if (n == 0)
-      st = check_about(j, piece, about, err);
-    else if (json_array_append(j->pieces, piece) != 0)
+      st = tn_fail(err, TN_E_IO, "%s:%zu: is no line of JSON: the file is no state of a measurement", j->path, n);
+    else if (n > 1 && json_array_append(j->pieces, piece) != 0)
       st = tn_fail(err, TN_E_NOMEM, "%s: no memory to read it", j->path);
+    else if (n == 1)
+      st = check_about(j, piece, about, err);
     json_decref(piece);
-    if (st == TN_OK) *end = ftell(j->f);
+    if (st == TN_OK) *end = (size_t)(nl + 1 - text);
   }
-  free(line);
   return st;
 }
 
@@ -81,7 +82,8 @@ tn_status tn_journal_open(const char *path, json_t *about, tn_journal **out, tn_
 {
   *out = NULL;
   tn_status st = TN_OK;
-  long end = 0;
+  char *text = NULL;
+  size_t n = 0, end = 0;
   tn_journal *j = tn_zalloc(1, sizeof *j);
   if (j) j->path = tn_strdup(path);
   if (j) j->pieces = json_array();
@@ -89,11 +91,10 @@ tn_status tn_journal_open(const char *path, json_t *about, tn_journal **out, tn_
     st = tn_fail(err, TN_E_NOMEM, "%s: no memory for it", path);
   else if (!(j->f = fopen(path, "a+e")))
     st = tn_fail(err, TN_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
-  if (st == TN_OK) {
-    rewind(j->f);
-    st = read_lines(j, about, &end, err);
-  }
-  if (st == TN_OK && (fseek(j->f, 0, SEEK_END) != 0 || ftruncate(fileno(j->f), end) != 0))
+  if (st == TN_OK) st = tn_file_read(path, MOST_BYTES, &text, &n, err);
+  if (st == TN_OK) st = read_lines(j, text, n, about, &end, err);
+  free(text);
+  if (st == TN_OK && ftruncate(fileno(j->f), (off_t)end) != 0)
     st = tn_fail(err, TN_E_IO, "%s: cannot be written: %s", path, strerror(errno));
   if (st == TN_OK && end == 0) st = tn_journal_add(j, json_incref(about), err);
   json_decref(about);

@@ -2,7 +2,6 @@
 #include "oom.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
 
 static atomic_ullong left;
 static atomic_bool fired, paused;
@@ -33,6 +32,8 @@ static void *counted(void *p)
   live += p != NULL;
   return p;
 }
+
+void *oom_safe(size_t n) { return counted(__real_malloc(n)); }
 
 void *__wrap_malloc(size_t n) { return fails() ? NULL : counted(__real_malloc(n)); }
 void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : counted(__real_calloc(n, size)); }

@@ -5,6 +5,7 @@
 #define TN_TESTS_OOM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The n-th allocation from now fails (1: the next), once. 0: none. */
@@ -15,6 +16,9 @@ bool oom_fired(void);
 
 /* While on, allocations neither fail nor count as calls. */
 void oom_pause(bool on);
+/* malloc that is counted and never fails: for a library which keeps quiet about its failures, so that what it hands out can
+ * be freed with free() and the count is right. */
+void *oom_safe(size_t n);
 
 /* Allocations not yet freed. */
 int64_t oom_live(void);
