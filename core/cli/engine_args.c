@@ -205,21 +205,33 @@ void tn_engine_print_memory(FILE *out, const tn_setup *s, bool verbose)
     tn_composition_short(s->composition, print);
     if (summary) fputs(summary, out);
     free(summary);
-    fprintf(out, "device: %s; model weights take %.2f MiB; %.2f MiB are reserved for the KV cache\n", i.device,
-            (double)i.weights_bytes / 1048576, (double)i.kv_bytes_total / 1048576);
+    fprintf(out, "device: %s; model weights take %.2f MiB\n", i.device, (double)i.weights_bytes / 1048576);
   }
-  fprintf(out, "KV cache size: %s tokens\n", tokens);
+  fprintf(out, "KV cache size: %s tokens of all requests together, %.2f MiB\n", tokens,
+          (double)i.kv_bytes_total / 1048576);
   fprintf(out, "Maximum concurrency for %s tokens per request: %.2fx\n", ctx, i.concurrency);
 }
 
 #define MAX_COUNTERS 128u
 
+/* Did another counter of the same part count? Then one at 0 is of work that the part is not there for: rows of weights
+ * where it quantizes the cache. */
+static bool acts_elsewhere(const tn_counter *c, uint32_t n, uint32_t i)
+{
+  bool any = false;
+  for (uint32_t k = 0; k < n; k++)
+    any = any || (c[k].value && !strcmp(c[k].key, c[i].key) && !strcmp(c[k].name, c[i].name));
+  return any && c[i].value == 0;
+}
+
 void tn_engine_print_counters(FILE *out, const tn_engine *e)
 {
   tn_counter c[MAX_COUNTERS];
   uint32_t n = tn_engine_counters(e, c, MAX_COUNTERS);
-  for (uint32_t i = 0; i < n && i < MAX_COUNTERS; i++)
-    fprintf(out, "%s/%s: %s %llu\n", c[i].key, c[i].name, c[i].counter, (unsigned long long)c[i].value);
+  if (n > MAX_COUNTERS) n = MAX_COUNTERS;
+  for (uint32_t i = 0; i < n; i++)
+    if (!acts_elsewhere(c, n, i))
+      fprintf(out, "%s/%s: %s %llu\n", c[i].key, c[i].name, c[i].counter, (unsigned long long)c[i].value);
 }
 
 json_t *tn_engine_counters_json(const tn_engine *e)

@@ -48,7 +48,7 @@ void tn_engine_args_explain(const tn_engine_args *a, tn_err *err);
 /* "KV cache size" and "Maximum concurrency", and with verbose the composition and what weights take. */
 void tn_engine_print_memory(FILE *out, const tn_setup *s, bool verbose);
 
-/* Every plugin's counters, one line each. */
+/* Every plugin's counters, one line each; those at 0 only of a part of which none counted. */
 void tn_engine_print_counters(FILE *out, const tn_engine *e);
 
 /* {"backend.ref.runs": 12, ...} */

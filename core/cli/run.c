@@ -31,8 +31,9 @@ static const tn_cli_option options[] = {
 static void more(FILE *out)
 {
   fputs("\nOn stderr, besides warnings:\n"
-        "  KV cache size: N tokens                 tokens whose keys and values fit into the cache, all sequences\n"
-        "                                          together ([engine] kv_budget, or max_seqs times the context)\n"
+        "  KV cache size: N tokens of all requests together, M MiB\n"
+        "                                          tokens whose keys and values fit into the cache ([engine]\n"
+        "                                          kv_budget, or max_seqs times the context), and its memory\n"
         "  Maximum concurrency for N tokens per request: Rx\n"
         "                                          so many requests of the whole context N (-c) fit at once\n"
         "  prompt eval time = T / N tokens         from the start to the first token; N tokens were run for it\n"

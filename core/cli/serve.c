@@ -32,6 +32,7 @@ static const tn_cli_usage usage = {
     .operands = "",
     .summary =
         "Serves a model over HTTP, as OpenAI's API: /v1/chat/completions, /v1/completions, /v1/models and more.\n"
+        "A request that names no temperature is sampled at 1, as OpenAI's API does; 0 is greedy.\n"
         "SIGTERM and Ctrl-C let running requests finish; a second one ends at once.\n\n"
         "  tenon serve -m models/smollm2-135m-instruct-q4_1.gguf --port 8080 --parallel 32\n"
         "  tenon serve --conf conf/recipes/fast-cpu.ini -m M.gguf --host 0.0.0.0 --api-key \"$KEY\"\n"

@@ -25,8 +25,8 @@ static const char *const attention_kernels[] = {[TN_KERNEL_TILED] = "tiled", [TN
 static const tn_param engine[TN_ENGINE_N] = {
     [TN_ENGINE_THREADS] =
         INT(I64, "threads", "threads", "0", 0, 256, 0, "compute threads; 0: as many CPUs as the process may use"),
-    [TN_ENGINE_ACTIVATIONS] =
-        ENUM("activations", activations, "f32", TN_P_OUTPUT, "what the inputs of matrix products are rounded to"),
+    [TN_ENGINE_ACTIVATIONS] = ENUM("activations", activations, "f32", TN_P_OUTPUT,
+                                   "what the inputs of matrix products are rounded to; conf/default.ini says int8"),
     [TN_ENGINE_VERIFY] = ENUM("verify", verify, "lossless", TN_P_OUTPUT, "rule by which drafted tokens are accepted"),
     [TN_ENGINE_TYPICAL_EPS] = F64("typical_eps", NULL, "0.09", 0, 1, TN_P_OUTPUT,
                                   "verify = typical: least probability that stands whatever the entropy"),

@@ -1,6 +1,7 @@
 /* exec_open: see exec_open.h. Each rank in turn: plan, backend, program, weights, KV pools, taps, prepare. */
 #include "exec_open.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,18 @@ static tn_status load_program(tn_rank *r, tn_err *err)
   return st == TN_OK ? tn_weights_bind(r->weights, r->built, err) : st;
 }
 
+/* Says what the size follows from, behind the backend's own words. */
+static tn_status cache_too_large(const tn_groups *g, tn_err *err)
+{
+  char why[sizeof err->msg];
+  double bytes = 0;
+  for (uint32_t p = 0; p < g->n_pools; p++) bytes += (double)g->pool_pages[p] * (double)g->page_bytes[p];
+  snprintf(why, sizeof why, "%s", err ? err->msg : "");
+  return tn_fail(err, TN_E_NOMEM,
+                 "%.300s: the KV cache takes %.0f MiB: lower [engine] ctx or max_seqs, or give it a kv_budget", why,
+                 bytes / 1048576);
+}
+
 static tn_status open_kv(tn_rank *r, tn_err *err)
 {
   const tn_groups *g = r->exec->cfg.groups;
@@ -98,6 +111,7 @@ static tn_status open_kv(tn_rank *r, tn_err *err)
                      .pool_pages = g->pool_pages,
                      .groups = (const tn_kv_group *const *)r->groups};
   tn_status st = r->b->kv_open(r->backend.inst, &plan, &r->kv, err);
+  if (st == TN_E_NOMEM) return cache_too_large(g, err);
   if (st != TN_OK) return st;
   r->page_bytes = tn_zalloc(g->n_pools, sizeof *r->page_bytes);
   if (!r->page_bytes) return tn_fail(err, TN_E_NOMEM, "no memory for the KV pools of rank %u", r->index);

@@ -173,7 +173,9 @@ static tn_status size_pools(const tn_group_in *in, tn_groups *out, tn_err *err)
   for (uint32_t p = 0; p < out->n_pools; p++) {
     double pages = (double)out->pages_per_seq[p] * share;
     if (pages > 1e9)
-      return tn_fail(err, TN_E_ARG, "the KV cache would need %.0f pages; lower [engine] ctx or max_seqs", pages);
+      return tn_fail(err, TN_E_ARG,
+                     "the KV cache would need %.0f pages; lower [engine] ctx or max_seqs, or give it a kv_budget",
+                     pages);
     out->pool_pages[p] = pages < 1 ? 1 : (uint32_t)pages;
   }
   return TN_OK;

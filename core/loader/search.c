@@ -116,7 +116,7 @@ static size_t fitting(const char *list, size_t room, size_t *left)
 static tn_status not_found(tn_loader *l, const tn_plugin_want *want, const tn_text *files, tn_err *err)
 {
   uint32_t slot = 0;
-  char *near = NULL, hint[128] = "", rest[64] = "";
+  char *near = NULL, hint[128] = "", rest[128] = "";
   tn_loader_nearest(l, want, &near, &slot);
   if (near && slot != want->slot)
     snprintf(hint, sizeof hint, " '%s' is a plugin of the slot %s;", near, tn_slot_name(slot));
@@ -127,6 +127,7 @@ static tn_status not_found(tn_loader *l, const tn_plugin_want *want, const tn_te
   size_t left, used = strlen(name) + strlen(want->name) + strlen(hint) + sizeof " plugin '' not found; tried ";
   size_t shown = fitting(tried, sizeof err->msg - used - sizeof rest, &left);
   if (left) snprintf(rest, sizeof rest, " and %zu more (tenon plugins list --dirs)", left);
+  snprintf(rest + strlen(rest), sizeof rest - strlen(rest), "; TN_PATH names further folders");
   return tn_fail(err, TN_E_ARG, "%s plugin '%s' not found;%s tried %.*s%s", name, want->name, hint, (int)shown, tried,
                  rest);
 }

@@ -16,6 +16,7 @@ bool oom_fired(void);
 
 /* While on, allocations neither fail nor count as calls. */
 void oom_pause(bool on);
+
 /* malloc that is counted and never fails: for a library which keeps quiet about its failures, so that what it hands out can
  * be freed with free() and the count is right. */
 void *oom_safe(size_t n);
