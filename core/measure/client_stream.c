@@ -84,7 +84,7 @@ static void take_usage(tn_client_answer *a, const json_t *u)
 static tn_status take_event(tn_stream *s, const char *p, size_t n, uint64_t now_ns)
 {
   json_error_t why;
-  json_t *j = json_loadb(p, n, 0, &why);
+  json_t *j = json_loadb(p, n, JSON_ALLOW_NUL, &why);
   if (!j) {
     return json_error_code(&why) == json_error_out_of_memory
                ? TN_E_NOMEM

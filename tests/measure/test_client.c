@@ -226,3 +226,16 @@ Test(measure_client, any_pieces)
     tn_client_answer_free(a);
   }
 }
+
+/* A token may be the byte 0. */
+Test(measure_client, a_text_with_a_nul)
+{
+  static const char whole[] = TEXT("a\\u0000b") LAST DONE;
+  tn_client_answer *a = tn_zalloc(1, sizeof *a);
+  a->err = tn_err_init();
+  tn_stream s = {.a = a};
+  cr_assert(tn_stream_feed(&s, whole, sizeof whole - 1, 1) == TN_OK, "%s", a->err.msg);
+  cr_assert(s.done && a->n_text == 3 && memcmp(a->text, "a\0b", 4) == 0);
+  tn_stream_release(&s);
+  tn_client_answer_free(a);
+}
