@@ -195,6 +195,11 @@ tn_status tn_ab_analyse(const tn_ab_exp *e, tn_ab_results *r, tn_err *err)
   return st == TN_E_NOMEM ? tn_fail(err, st, "no memory for the comparison") : st;
 }
 
+tn_ab_metric tn_ab_start_metric(const tn_ab_results *r)
+{
+  return isnan(r->at[0][TN_AB_PROMPT_TPS].a) ? TN_AB_TTFT : TN_AB_PROMPT_TPS;
+}
+
 double tn_ab_shown(tn_ab_metric m, double diff)
 {
   const tn_ab_metric_info *i = tn_ab_metric_of(m);

@@ -124,6 +124,9 @@ uint32_t tn_ab_tests(bool quality);
 /* The same with the smallest difference that it could have seen: "no difference that this run could see (it would have seen 2.1 %)". Returns out. */
 const char *tn_ab_words(tn_ab_metric m, const tn_ab_result *r, char out[160]);
 
+/* What says how fast a run begins: prompt speed, or where that is not known, the time to the first token. */
+tn_ab_metric tn_ab_start_metric(const tn_ab_results *r);
+
 /* Marks the variants that no other beats in decode speed, KV bytes and quality at once. */
 void tn_ab_pareto(tn_ab_exp *e, const tn_ab_results *r);
 

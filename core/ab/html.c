@@ -149,7 +149,7 @@ static void variants(tn_text *t, const tn_ab_exp *e, const tn_ab_results *r)
 static void json_block(tn_text *t, const char *title, const json_t *j)
 {
   tn_text text = {0};
-  if (!j) return;
+  if (!j || json_is_null(j)) return;
   tn_ab_json_text(&text, j, JSON_INDENT(2));
   if (text.failed) t->failed = true;
   tn_text_addf(t, "<details><summary>");
@@ -162,10 +162,12 @@ static void json_block(tn_text *t, const char *title, const json_t *j)
 
 static void details(tn_text *t, const tn_ab_exp *e, const tn_ab_results *r)
 {
+  const tn_ab_metric start = tn_ab_start_metric(r);
+  char turns[64] = "whole runs";
+  if (e->slice > 0) snprintf(turns, sizeof turns, "by turns of %lld tokens", (long long)e->slice);
   tn_text_addf(
       t,
-      "<section><h2>How it was measured</h2><p>%u pairs over %u prompts, %lld tokens each, by turns of %lld tokens in "
-      "random "
+      "<section><h2>How it was measured</h2><p>%u pairs over %u prompts, %lld tokens each, %s in random "
       "order, seed %llu, %.0f s. %u tests, corrected for by Holm's procedure at %.2f. A variant's column: trimmed mean "
       "over "
       "its runs, a fifth left out at either end; difference: the same of the paired differences, so not the difference "
@@ -174,14 +176,14 @@ static void details(tn_text *t, const tn_ab_exp *e, const tn_ab_results *r)
       "over chunks. Interval: symmetric studentized bootstrap. p: sign-flip permutation test. Could see: the smallest "
       "true "
       "difference that a run of this noise finds 4 times in 5.</p>\n",
-      e->n_blocks, e->n_prompts, (long long)e->n_gen, (long long)e->slice, (unsigned long long)e->seed, e->seconds,
-      r->family, e->alpha);
+      e->n_blocks, e->n_prompts, (long long)e->n_gen, turns, (unsigned long long)e->seed, e->seconds, r->family,
+      e->alpha);
   if (isfinite(r->noise[TN_AB_DECODE_TPS]))
     tn_text_addf(t,
-                 "<p>Noise of the machine (A/A): a run of %s repeated with the same prompt varies by %.1f %% in prompt "
-                 "speed and "
-                 "%.1f %% in decode speed.</p>\n",
-                 e->variant[0].name, 100 * r->noise[TN_AB_PROMPT_TPS], 100 * r->noise[TN_AB_DECODE_TPS]);
+                 "<p>Noise of the machine (A/A): a run of %s repeated with the same prompt varies by %.1f %% in %s "
+                 "and %.1f %% in decode speed.</p>\n",
+                 e->variant[0].name, 100 * r->noise[start], tn_ab_metric_of(start)->title,
+                 100 * r->noise[TN_AB_DECODE_TPS]);
   json_block(t, "Machine", e->machine);
   for (uint32_t v = 0; v < e->n_variants; v++) {
     char title[64];

@@ -75,10 +75,34 @@ static tn_status block(tn_ab_run *r, uint32_t number, uint32_t prompt, tn_ab_sam
   return TN_OK;
 }
 
+/* Servers: each its whole run. */
+static tn_status block_of_servers(tn_ab_run *r, uint32_t number, uint32_t prompt, tn_ab_sample *row, tn_err *err)
+{
+  tn_ab_exp *e = r->e;
+  uint32_t order[TN_AB_MAX_VARIANTS];
+  tn_ab_order(e->seed, number, 0, e->n_variants, order);
+  for (uint32_t i = 0; i < e->n_variants; i++) {
+    tn_status st = tn_ab_remote_run(&r->remote[order[i]], e->prompt[prompt].text, e->seed, r->stop, err);
+    if (st != TN_OK) return failed(e, order[i], st, err);
+    row[order[i]].place = i;
+  }
+  if (r->remote[0].n_prompt > 0) e->prompt[prompt].n_tokens = r->remote[0].n_prompt;
+  for (uint32_t v = 0; v < e->n_variants; v++) {
+    tn_ab_remote_figures(&r->remote[v], &r->remote[0], row[v].x);
+    row[v].done = true;
+  }
+  return TN_OK;
+}
+
+static tn_status run_block(tn_ab_run *r, uint32_t number, uint32_t prompt, tn_ab_sample *row, tn_err *err)
+{
+  return (r->remote ? block_of_servers : block)(r, number, prompt, row, err);
+}
+
 tn_status tn_ab_warm_up(tn_ab_run *r, tn_err *err)
 {
   tn_ab_sample row[TN_AB_MAX_VARIANTS] = {0};
-  return block(r, UINT32_MAX >> TURN_BITS, 0, row, err);
+  return run_block(r, UINT32_MAX >> TURN_BITS, 0, row, err);
 }
 
 tn_status tn_ab_blocks(tn_ab_run *r, uint32_t n, tn_err *err)
@@ -95,8 +119,10 @@ tn_status tn_ab_blocks(tn_ab_run *r, uint32_t n, tn_err *err)
     }
     st = tn_ab_exp_block(e, prompt, &row);
     if (st != TN_OK) return tn_fail(err, st, "no memory for block %u", number);
-    st = block(r, number, prompt, row, err);
+    st = run_block(r, number, prompt, row, err);
     if (st != TN_OK) tn_ab_exp_drop(e);
+    if (st == TN_E_STATE && r->stop && r->stop()) st = TN_OK, e->partial = true;
+    if (e->partial) break;
   }
   e->seconds += (double)(tn_now_ns() - start) / 1e9;
   return st;

@@ -1,12 +1,13 @@
 /* run: the experiment itself. Engines are open at the same time; within a block the variants take their turns in an
  * order drawn anew: first the prompt, then `slice` tokens at a time, so that what else happens on the machine meets all
- * of them alike.
+ * of them alike. Servers run on their own: there the turns are whole runs, one after the other.
  *
  * Thread rule: the engine thread. */
 #ifndef TN_CORE_AB_RUN_H
 #define TN_CORE_AB_RUN_H
 
 #include "ab/experiment.h"
+#include "ab/remote.h"
 #include "ab/rig.h"
 
 typedef struct tn_ab_tokens { /* a prompt's tokens, owned */
@@ -16,8 +17,10 @@ typedef struct tn_ab_tokens { /* a prompt's tokens, owned */
 
 typedef struct tn_ab_run {
   tn_ab_exp *e;
-  tn_ab_rig *rig;             /* [n_variants], open */
-  const tn_ab_tokens *prompt; /* [n_prompts] */
+  tn_ab_rig *rig;             /* [n_variants], open; NULL: the variants are servers */
+  const tn_ab_tokens *prompt; /* [n_prompts] for rig */
+  tn_ab_remote *remote;       /* [n_variants] in place of rig */
+  bool (*stop)(void);         /* ends a server's run early; may be NULL */
   /* Between blocks; false: ends here (*e is marked partial). */
   bool (*go)(void *ctx, const tn_ab_exp *e);
   void *ctx;

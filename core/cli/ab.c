@@ -4,7 +4,7 @@
 
 #include "cli/ab_int.h"
 
-enum { MIN_PAIRS = 10 };
+enum { MIN_PAIRS = 10, SLICE = 16 };
 
 static const tn_cli_option options[] = {
     TN_ENGINE_OPTIONS,
@@ -21,6 +21,8 @@ static const tn_cli_option options[] = {
     {"max-pairs", 0, "N", "with --until: pairs at most (default 200)"},
     {"estimate", 0, NULL, "only say how long it will take"},
     {"grid", 0, "TEXT", "all combinations, as in 'memory=paged,contiguous kv=int8,-', over one INI file"},
+    {"url", 0, "NAME=URL", "a running server that speaks OpenAI's API, in place of an INI file; once for each"},
+    {"allow-different-models", 0, NULL, "with --url: compare servers that name different models"},
     {"allow-idle", 0, NULL, "compare although a technique does not act on these prompts"},
     {"out", 'o', "DIR", "keep the experiment in a new folder: inputs, samples, report"},
     {"html", 0, "FILE", "the report as one HTML file"},
@@ -40,6 +42,8 @@ enum {
   O_MAX,
   O_ESTIMATE,
   O_GRID,
+  O_URL,
+  O_MODELS,
   O_IDLE,
   O_OUT,
   O_HTML,
@@ -58,7 +62,12 @@ static const tn_cli_usage usage = {
         "  tenon ab -m M.gguf conf/default.ini conf/recipes/fast-cpu.ini\n"
         "  tenon ab -m M.gguf a.ini b.ini -r 40 --text wiki.txt -o experiment\n"
         "  tenon ab -m M.gguf a.ini --grid 'memory=paged,contiguous kv=int8,-' --html report.html\n"
-        "  tenon ab --replay experiment",
+        "  tenon ab --url old=http://127.0.0.1:8080 --url new=http://127.0.0.1:8081\n"
+        "  tenon ab --replay experiment\n\n"
+        "Servers are seen from outside, by what comes over the connection: time to the first token, gaps, decode "
+        "speed,\n"
+        "and whether texts are the same. They run whole answers, one after the other in random order. The API key is\n"
+        "that of TENON_API_KEY or OPENAI_API_KEY.",
     .options = options,
     .n_options = TN_ARRAY_LEN(options),
 };
@@ -81,6 +90,13 @@ static bool take_text(ab_args *a, const char *v)
   return true;
 }
 
+static bool take_url(ab_args *a, const char *v)
+{
+  if (a->n_urls == TN_AB_MAX_VARIANTS) return tn_cli_mistake(&a->cli, "more than %d --url", TN_AB_MAX_VARIANTS), false;
+  a->urls[a->n_urls++] = v;
+  return true;
+}
+
 static bool take(ab_args *a, int i, const char *v)
 {
   const char *name = options[i].name;
@@ -98,6 +114,8 @@ static bool take(ab_args *a, int i, const char *v)
     case O_MAX: return tn_cli_number(&a->cli, name, v, MIN_PAIRS, TN_STAT_MAX, &a->max_pairs);
     case O_ESTIMATE: a->estimate = true; return true;
     case O_GRID: a->grid = v; return true;
+    case O_URL: return take_url(a, v);
+    case O_MODELS: a->allow_models = true; return true;
     case O_IDLE: a->allow_idle = true; return true;
     case O_OUT: a->out = v; return true;
     case O_HTML: a->html = v; return true;
@@ -106,11 +124,30 @@ static bool take(ab_args *a, int i, const char *v)
   }
 }
 
+/* Options for engines in this process mean nothing to a server. */
+static int check_urls(const ab_args *a, int n_files)
+{
+  const struct {
+    bool given;
+    const char *what;
+  } none[] = {
+      {n_files > 0, "INI files"},     {a->engine.model != NULL, "-m"}, {a->engine.n_sets > 0, "--set, -c, -t and -b"},
+      {a->grid != NULL, "--grid"},    {a->text != NULL, "--text"},     {a->slice >= 0, "--slice"},
+      {a->allow_idle, "--allow-idle"}};
+  for (size_t i = 0; i < TN_ARRAY_LEN(none); i++)
+    if (none[i].given)
+      return tn_cli_mistake(&a->cli, "%s with --url: that is for engines which run in this process", none[i].what);
+  if (a->n_urls < 2) return tn_cli_mistake(&a->cli, "one --url: want 2 to %d, one a variant", TN_AB_MAX_VARIANTS);
+  return -1;
+}
+
 static int specs(ab_args *a, int argc, char **argv)
 {
   int first = a->cli.first_operand, n = argc - first;
   if (a->engine.n_conf)
     return tn_cli_mistake(&a->cli, "--conf: the variants' files are given without it: tenon ab A.ini B.ini");
+  if (a->n_urls > 0 && !a->replay) return check_urls(a, n);
+  if (a->allow_models) return tn_cli_mistake(&a->cli, "--allow-different-models is for --url");
   if (a->replay) return n ? tn_cli_mistake(&a->cli, "--replay takes no INI files") : -1;
   if (a->grid) {
     if (n > 1) return tn_cli_mistake(&a->cli, "--grid varies one INI file, %d are given", n);
@@ -145,12 +182,13 @@ int tn_cli_ab(int argc, char **argv)
   a->n_gen = 64;
   a->pairs = 20;
   a->max_pairs = 200;
-  a->slice = 16;
+  a->slice = -1;
   a->chunks = 20;
   a->chunk = 512;
   int code = parse(a, argc, argv);
+  if (a->slice < 0) a->slice = a->n_urls ? 0 : SLICE;
   tn_cli_catch_interrupt();
-  if (code < 0) code = a->replay ? ab_replay(a) : ab_experiment(a);
+  if (code < 0) code = a->replay ? ab_replay(a) : a->n_urls ? ab_servers(a) : ab_experiment(a);
   for (uint32_t i = 0; i < a->n_specs; i++) {
     free(a->spec[i].title);
     for (size_t k = 0; k < a->spec[i].n_sets; k++) free(a->spec[i].sets[k]);

@@ -1,5 +1,6 @@
 /* ab_int: what the files of `tenon ab` share: ab.c is the command line, ab_prompts.c and ab_grid.c its input, ab_open.c
- * opens and guards the variants, ab_probe.c runs each once in a process of its own, ab_run.c is the work, ab_out.c prints. */
+ * opens and guards the variants, ab_probe.c runs each once in a process of its own, ab_run.c is the work, ab_url.c that
+ * over running servers, ab_keep.c keeps and reads back, ab_out.c prints. */
 #ifndef TN_CORE_CLI_AB_INT_H
 #define TN_CORE_CLI_AB_INT_H
 
@@ -23,7 +24,9 @@ typedef struct ab_args {
   const char *prompts, *text, *grid, *out, *html, *replay;
   int64_t n_gen, pairs, max_pairs, seed, slice, chunks, chunk;
   double until; /* 0: no goal */
-  bool estimate, allow_idle;
+  bool estimate, allow_idle, allow_models;
+  const char *urls[TN_AB_MAX_VARIANTS]; /* "NAME=URL" */
+  uint32_t n_urls;
   ab_spec spec[TN_AB_MAX_VARIANTS];
   uint32_t n_specs;
 } ab_args;
@@ -74,8 +77,24 @@ void ab_setup_of(const ab_bench *b, uint32_t i, ab_setup *out);
 /* ab_probe.c: runs variant i once, alone in a process. */
 void ab_probe_run(const ab_bench *b, uint32_t i, ab_probe *out);
 
-/* ab_run.c: runs the experiment, or reads one back; prints and keeps it. The exit code. */
+/* ab_run.c: runs the experiment; prints and keeps it. The exit code. */
 int ab_experiment(ab_args *a);
+
+/* What it shares with ab_url.c: seed, time, machine and prompts; then, when the variants are counted, enough pairs for as
+ * many tests (*want, with some to spare; returned: the fewest that can show anything); the pairs, with --until more of them,
+ * with progress; warnings so far. */
+tn_status ab_begin(const ab_args *a, tn_ab_exp *e, tn_err *err);
+uint32_t ab_raise_pairs(ab_args *a, tn_ab_exp *e, uint32_t *want);
+tn_status ab_pairs(const ab_args *a, tn_ab_run *run, tn_ab_results *r, tn_err *err);
+void ab_show_warnings(const tn_ab_exp *e);
+
+/* ab_url.c: the experiment over running servers. The exit code. */
+int ab_servers(ab_args *a);
+
+/* ab_keep.c: the folder of -o, made before anything runs: an experiment is never mixed with another; then all that is kept,
+ * -o and --html; an experiment that is read back and printed, the exit code. */
+tn_status ab_make_folder(const ab_args *a, tn_err *err);
+tn_status ab_keep(const ab_args *a, const tn_ab_exp *e, const tn_ab_results *r, tn_err *err);
 int ab_replay(const ab_args *a);
 
 /* ab_out.c: the table, or JSON. */

@@ -66,11 +66,13 @@ static void variant(const tn_ab_exp *e, const tn_ab_results *r, uint32_t v, bool
 static void table(const tn_ab_exp *e, const tn_ab_results *r)
 {
   bool colour = tn_cli_colour(stdout);
+  const tn_ab_metric start = tn_ab_start_metric(r);
   printf("%u pairs, %u prompts, %lld tokens each, seed %llu%s\n", e->n_blocks, e->n_prompts, (long long)e->n_gen,
          (unsigned long long)e->seed, e->partial ? " (partial: ended early)" : "");
   if (e->n_chunks) printf("perplexity on %s: %u chunks\n", e->text, e->n_chunks);
   for (uint32_t v = 0; v < e->n_variants; v++)
-    printf("%s = %s, composition %s%s\n", e->variant[v].name, e->variant[v].title, e->variant[v].fingerprint,
+    printf("%s = %s%s%s%s\n", e->variant[v].name, e->variant[v].title,
+           *e->variant[v].fingerprint ? ", composition " : "", e->variant[v].fingerprint,
            v == 0 ? ", the reference" : "");
   for (uint32_t v = 1; v < e->n_variants; v++) variant(e, r, v, colour);
   printf("\n%s, %s...: trimmed means over the runs, a fifth left out at either end. diff: the same of the paired "
@@ -82,10 +84,9 @@ static void table(const tn_ab_exp *e, const tn_ab_results *r)
          "seen: the smallest true difference that this run would have found 4 times in 5.\n",
          e->variant[0].name, e->variant[1].name, r->family, e->alpha, TN_STAT_EXACT, TN_STAT_FLIPS);
   if (!isnan(r->noise[TN_AB_DECODE_TPS]))
-    printf("Noise of this machine (A/A): a run of %s repeated with the same prompt varies by %.1f %% in prompt speed, "
-           "%.1f %% "
-           "in decode speed.\n",
-           e->variant[0].name, 100 * r->noise[TN_AB_PROMPT_TPS], 100 * r->noise[TN_AB_DECODE_TPS]);
+    printf("Noise of this machine (A/A): a run of %s repeated with the same prompt varies by %.1f %% in %s, %.1f %% in "
+           "decode speed.\n",
+           e->variant[0].name, 100 * r->noise[start], tn_ab_metric_of(start)->title, 100 * r->noise[TN_AB_DECODE_TPS]);
   for (uint32_t i = 0; i < e->n_refused; i++) printf("refused: %s: %s\n", e->refused[i].title, e->refused[i].reason);
   if (e->n_variants > 2) {
     printf("Pareto front of decode speed, KV cache and quality:");

@@ -1,15 +1,12 @@
 /* ab_run: the experiment behind `tenon ab`, or one that is read back. See ab_int.h. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "ab/report.h"
-#include "ab/store.h"
 #include "cli/ab_int.h"
 
 enum { UNTIL_STEP = 5, SPARE_PAIRS = 2 };
@@ -54,6 +51,12 @@ static tn_status probe_all(ab_bench *b, ab_probe *p, tn_err *err)
   return TN_OK;
 }
 
+static bool goes_on(void *ctx, const tn_ab_exp *e)
+{
+  (void)ctx, (void)e;
+  return !tn_cli_interrupted();
+}
+
 typedef struct shown {
   uint64_t start;
   int64_t pairs;
@@ -70,34 +73,45 @@ static bool go(void *ctx, const tn_ab_exp *e)
   return !tn_cli_interrupted();
 }
 
-/* Pairs, and with --until more of them. */
-static tn_status pairs(ab_bench *b, tn_ab_run *run, tn_ab_results *r, tn_err *err)
+tn_status ab_pairs(const ab_args *a, tn_ab_run *run, tn_ab_results *r, tn_err *err)
 {
-  shown *s = run->ctx;
+  const tn_ab_exp *e = run->e;
+  shown s = {tn_now_ns(), a->pairs, isatty(STDERR_FILENO) == 1};
+  run->go = go;
+  run->ctx = &s;
   tn_status st = tn_ab_warm_up(run, err);
-  s->start = tn_now_ns();
-  if (st == TN_OK) st = tn_ab_blocks(run, (uint32_t)b->a->pairs, err);
-  if (st == TN_OK) st = tn_ab_analyse(&b->e, r, err);
-  while (st == TN_OK && b->a->until > 0 && !b->e.partial && b->e.n_blocks < b->a->max_pairs &&
-         tn_ab_width(r, b->e.n_variants, TN_AB_DECODE_TPS) > log1p(b->a->until)) {
-    s->pairs = b->e.n_blocks + UNTIL_STEP;
+  s.start = tn_now_ns();
+  if (st == TN_OK) st = tn_ab_blocks(run, (uint32_t)a->pairs, err);
+  if (st == TN_OK) st = tn_ab_analyse(e, r, err);
+  while (st == TN_OK && a->until > 0 && !e->partial && e->n_blocks < a->max_pairs &&
+         tn_ab_width(r, e->n_variants, TN_AB_DECODE_TPS) > log1p(a->until)) {
+    s.pairs = e->n_blocks + UNTIL_STEP;
     st = tn_ab_blocks(run, UNTIL_STEP, err);
-    if (st == TN_OK) st = tn_ab_analyse(&b->e, r, err);
+    if (st == TN_OK) st = tn_ab_analyse(e, r, err);
   }
-  if (s->tty) fprintf(stderr, "\r%40s\r", "");
+  if (s.tty) fprintf(stderr, "\r%40s\r", "");
+  run->go = goes_on;
+  run->ctx = NULL;
   return st;
+}
+
+uint32_t ab_raise_pairs(ab_args *a, tn_ab_exp *e, uint32_t *want)
+{
+  const uint32_t family = tn_ab_tests(a->text != NULL) * (e->n_variants - 1), least = tn_stat_pairs(e->alpha, family);
+  *want = least + SPARE_PAIRS;
+  if (a->pairs >= *want) return least;
+  tn_ab_exp_warn(e, "%lld pairs cannot tell anything apart over %u tests: there will be %u", (long long)a->pairs,
+                 family, *want);
+  a->pairs = *want;
+  return least;
 }
 
 /* Enough pairs and chunks that every one of the tests could reach significance after the correction. */
 static void raise_counts(ab_bench *b, ab_args *a)
 {
-  const uint32_t family = tn_ab_tests(a->text != NULL) * (b->e.n_variants - 1),
-                 least = tn_stat_pairs(b->e.alpha, family), want = least + SPARE_PAIRS, have = b->chunks.n_chunks;
-  if (a->pairs < want) {
-    tn_ab_exp_warn(&b->e, "%lld pairs cannot tell anything apart over %u tests: there will be %u", (long long)a->pairs,
-                   family, want);
-    a->pairs = want;
-  }
+  uint32_t want;
+  const uint32_t least = ab_raise_pairs(a, &b->e, &want), have = b->chunks.n_chunks,
+                 family = tn_ab_tests(true) * (b->e.n_variants - 1);
   if (!a->text) return;
   if (have < least)
     tn_ab_exp_warn(&b->e,
@@ -114,9 +128,8 @@ static void raise_counts(ab_bench *b, ab_args *a)
 
 static tn_status measure(ab_bench *b, tn_ab_results *r, tn_err *err)
 {
-  shown s = {tn_now_ns(), b->a->pairs, isatty(STDERR_FILENO) == 1};
-  tn_ab_run run = {.e = &b->e, .rig = b->rig, .prompt = b->prompt, .go = go, .ctx = &s};
-  tn_status st = pairs(b, &run, r, err);
+  tn_ab_run run = {.e = &b->e, .rig = b->rig, .prompt = b->prompt};
+  tn_status st = ab_pairs(b->a, &run, r, err);
   if (st == TN_OK && b->a->text && !b->e.partial) st = tn_ab_quality(&run, &b->chunks, err);
   if (st == TN_OK && b->e.n_blocks < 2) st = tn_fail(err, TN_E_STATE, "interrupted before the second pair");
   for (uint32_t i = 0; st == TN_OK && i < b->e.n_variants; i++) {
@@ -131,83 +144,24 @@ static tn_status measure(ab_bench *b, tn_ab_results *r, tn_err *err)
   return st;
 }
 
-static tn_status prepare(ab_bench *b, tn_err *err)
+tn_status ab_begin(const ab_args *a, tn_ab_exp *e, tn_err *err)
 {
-  const ab_args *a = b->a;
   char now[32];
   time_t at = time(NULL);
   struct tm utc;
   uint64_t seed = (uint64_t)a->seed;
   if (seed == 0 && getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = tn_now_ns();
-  b->e.seed = a->seed ? seed : seed >> 32;
-  b->e.n_gen = a->n_gen;
-  b->e.slice = a->slice;
-  b->conf_dir = tn_cli_conf_dir();
-  b->e.machine = tn_ab_machine();
-  if (gmtime_r(&at, &utc) && strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0) b->e.started = tn_strdup(now);
-  tn_status st = ab_prompts_read(a, &b->e, err);
-  return st == TN_OK ? ab_resolve(b, err) : st;
+  e->seed = a->seed ? seed : seed >> 32;
+  e->n_gen = a->n_gen;
+  e->slice = a->slice;
+  e->machine = tn_ab_machine();
+  if (gmtime_r(&at, &utc) && strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0) e->started = tn_strdup(now);
+  return ab_prompts_read(a, e, err);
 }
 
-/* The folder must not be there: an experiment is never mixed with another. Made before anything runs. */
-static tn_status make_folder(const ab_args *a, tn_err *err)
+void ab_show_warnings(const tn_ab_exp *e)
 {
-  if (!a->out || mkdir(a->out, 0777) == 0) return TN_OK;
-  return tn_fail(err, TN_E_IO, "-o %s: cannot be made: %s", a->out, strerror(errno));
-}
-
-static tn_status keep_inputs(const ab_bench *b, tn_err *err)
-{
-  tn_status st = TN_OK;
-  for (uint32_t i = 0; st == TN_OK && i < b->e.n_variants; i++) {
-    const ab_spec *s = &b->a->spec[i];
-    char name[16], *text = NULL;
-    size_t n = 0;
-    if (!s->conf) continue;
-    snprintf(name, sizeof name, "%s.ini", b->e.variant[i].name);
-    st = tn_file_read(s->conf, TN_CONFIG_MAX_FILE, &text, &n, err);
-    if (st == TN_OK) st = tn_ab_write(b->a->out, name, text, n, err);
-    free(text);
-  }
-  return st;
-}
-
-static tn_status keep_reports(const ab_args *a, const tn_ab_exp *e, const tn_ab_results *r, tn_err *err)
-{
-  tn_status st = TN_OK;
-  char *html = NULL;
-  if (a->html || a->out) st = tn_ab_html(e, r, &html, err);
-  if (st == TN_OK && a->html) st = tn_ab_write(NULL, a->html, html, strlen(html), err);
-  if (st == TN_OK && a->out) st = tn_ab_write(a->out, "report.html", html, strlen(html), err);
-  free(html);
-  if (st != TN_OK || !a->out) return st;
-  json_t *j = tn_ab_json(e, r);
-  char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
-  st = text ? tn_ab_write(a->out, "result.json", text, strlen(text), err)
-            : tn_fail(err, TN_E_NOMEM, "no memory for result.json");
-  free(text);
-  json_decref(j);
-  return st;
-}
-
-int ab_replay(const ab_args *a)
-{
-  tn_ab_exp *e = tn_zalloc(1, sizeof *e);
-  tn_ab_results *r = tn_zalloc(1, sizeof *r);
-  tn_err err = tn_err_init();
-  tn_status st = e && r ? TN_OK : tn_fail(&err, TN_E_NOMEM, "no memory for the experiment");
-  if (e) tn_ab_exp_init(e);
-  if (st == TN_OK) st = tn_ab_load(e, a->replay, &err);
-  if (st == TN_OK) st = tn_ab_analyse(e, r, &err);
-  if (st == TN_OK) {
-    tn_ab_pareto(e, r);
-    st = keep_reports(a, e, r, &err);
-  }
-  int code = st == TN_OK ? ab_print(a, e, r) : tn_cli_fail(&a->cli, &err);
-  if (e) tn_ab_exp_free(e);
-  free(e);
-  free(r);
-  return code;
+  for (uint32_t i = 0; i < e->n_warnings; i++) fprintf(stderr, "tenon ab: warning: %s\n", e->warning[i]);
 }
 
 int ab_experiment(ab_args *a)
@@ -223,20 +177,19 @@ int ab_experiment(ab_args *a)
   } else {
     tn_ab_exp_init(&b->e);
     b->a = a;
-    tn_status st = prepare(b, &err);
+    b->conf_dir = tn_cli_conf_dir();
+    tn_status st = ab_begin(a, &b->e, &err);
+    if (st == TN_OK) st = ab_resolve(b, &err);
     if (st == TN_OK) raise_counts(b, a);
-    for (uint32_t i = 0; st == TN_OK && i < b->e.n_warnings; i++)
-      fprintf(stderr, "tenon ab: warning: %s\n", b->e.warning[i]);
+    if (st == TN_OK) ab_show_warnings(&b->e);
     if (st == TN_OK) st = probe_all(b, p, &err);
     if (st == TN_OK && a->estimate) {
       code = estimate(b, p);
     } else {
-      if (st == TN_OK) st = make_folder(a, &err);
+      if (st == TN_OK) st = ab_make_folder(a, &err);
       if (st == TN_OK) st = ab_open(b, &err);
       if (st == TN_OK) st = measure(b, r, &err);
-      if (st == TN_OK && a->out) st = tn_ab_store(&b->e, a->out, &err);
-      if (st == TN_OK && a->out) st = keep_inputs(b, &err);
-      if (st == TN_OK) st = keep_reports(a, &b->e, r, &err);
+      if (st == TN_OK) st = ab_keep(a, &b->e, r, &err);
       code = st == TN_OK ? ab_print(a, &b->e, r) : tn_cli_fail(&a->cli, &err);
     }
     ab_close(b);
