@@ -33,7 +33,7 @@ static_assert(TN_ARRAY_LEN(options) == TN_N_BENCH_TRACE && O_MODEL + 1 == TN_N_B
 
 enum { USUAL_REQUESTS = 1000, USUAL_PROMPT = 512, USUAL_GEN = 128, USUAL_AT_ONCE = 32, SIMULATED_SEQS = 256 };
 #define USUAL_BUDGET ((int64_t)1 << 30) /* bytes of KV cache */
-#define URL_VOCAB 10000u                /* ids of random prompts for a server whose vocabulary is not known */
+#define URL_VOCAB 1000u                 /* ids of random prompts for a server whose vocabulary is not known */
 #define US_PER_STEP 10000.0             /* a 7B model in f16 on one A100: 100 tokens a second alone (LMDeploy), */
 #define US_PER_ROW 100.0                /* 10,000 prompt tokens a second */
 
@@ -216,7 +216,7 @@ static int look_first(tn_bench_trace *t, tn_engine_args *e)
 {
   tn_setup look;
   tn_err err = tn_err_init();
-  tn_setup_args no_engine = {.no_engine = true};
+  tn_setup_args no_engine = {.no_engine = true, .null_forward = t->null_forward};
   int code = tn_engine_args_open(e, &no_engine, &look);
   if (code != TN_EXIT_OK) return code;
   if (tokenize(t, &look, &err) != TN_OK)

@@ -170,7 +170,8 @@ int tn_engine_args_open(const tn_engine_args *a, const tn_setup_args *more, tn_s
   args.n_sets = a->n_sets;
   args.model = a->model;
   args.conf_dir = conf_dir;
-  args.log = more->no_engine ? NULL : on_log; /* a look beforehand warns of nothing */
+  /* Of a look beforehand and the opening behind it one warns: the look, where what follows is no model's answer. */
+  args.log = more->no_engine == more->null_forward ? on_log : NULL;
   args.log_ctx = (void *)(uintptr_t)a;
   args.progress = on_progress;
   args.progress_ctx = &p;

@@ -38,7 +38,7 @@ bool tn_engine_args_take(tn_engine_args *a, int i, const char *value);
 bool tn_engine_args_set(tn_engine_args *a, const char *from, const char *key, int64_t value);
 void tn_engine_args_release(tn_engine_args *a);
 
-/* Opens everything, with warnings and progress on stderr (none with no_engine). more: events, observers, build flags; its
+/* Opens everything, with warnings and progress on stderr (with either no_engine or null_forward without warnings). more: events, observers, build flags; its
  * conf, sets, model, log and progress are overwritten. TN_EXIT_OK, or TN_EXIT_FAIL after the reason was printed. */
 int tn_engine_args_open(const tn_engine_args *a, const tn_setup_args *more, tn_setup *out);
 

@@ -134,12 +134,22 @@ static void find_base(tn_batcher *b, const tn_seq *s)
   }
 }
 
+static void add_angles(tn_batcher *b, const tn_seq *s, uint32_t row, uint32_t ord)
+{
+  size_t at = row * (tn_rope_dims(b->cfg.rope) / 2);
+  int64_t last = b->cfg.renumber - 1;
+  for (uint32_t c = 0; c < b->cfg.n_classes; c++) {
+    int64_t rope_pos = b->base[c] + ord;
+    tn_rope_row(b->cfg.rope, s->rope, c, rope_pos, b->cos[c] + at, b->sin[c] + at);
+    if (last < 0) continue;
+    tn_rope_row(b->cfg.rope, s->rope, c, rope_pos < last ? rope_pos : last, b->sink_cos[c] + at, b->sink_sin[c] + at);
+  }
+}
+
 /* One row, ord places behind the committed entries. */
 static uint32_t add_row(tn_batcher *b, const tn_seq *s, int32_t token, uint32_t ord, uint32_t slot)
 {
   uint32_t row = b->b.n_rows++;
-  size_t half = tn_rope_dims(b->cfg.rope) / 2;
-  int64_t last = b->cfg.renumber - 1;
   b->token[row] = token;
   b->seq[row] = (int32_t)b->b.n_seqs;
   b->ord[row] = (int32_t)ord;
@@ -147,13 +157,7 @@ static uint32_t add_row(tn_batcher *b, const tn_seq *s, int32_t token, uint32_t 
   b->text_pos[row] = s->n_done + ord;
   b->path_off[row] = -1;
   b->signal[row] = -1;
-  for (uint32_t c = 0; c < b->cfg.n_classes; c++) {
-    int64_t rope_pos = b->base[c] + ord;
-    tn_rope_row(b->cfg.rope, s->rope, c, rope_pos, b->cos[c] + row * half, b->sin[c] + row * half);
-    if (last < 0) continue;
-    tn_rope_row(b->cfg.rope, s->rope, c, rope_pos < last ? rope_pos : last, b->sink_cos[c] + row * half,
-                b->sink_sin[c] + row * half);
-  }
+  if (!b->cfg.no_angles) add_angles(b, s, row, ord);
   return row;
 }
 

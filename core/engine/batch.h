@@ -16,6 +16,7 @@ typedef struct tn_batch_cfg {
   int64_t renumber; /* 0, or the eviction policy's cache size: sink queries */
   const tn_groups *groups;
   const tn_rope *rope;
+  bool no_angles;                  /* nobody computes with the rows: how they are rotated is left out */
   uint32_t n_classes, signals;     /* signals 1: rows carry signal indices */
   uint32_t window_rows, reserved0; /* last rows of a prompt that feed the window signal */
 } tn_batch_cfg;

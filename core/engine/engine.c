@@ -190,6 +190,7 @@ static tn_status open_state(tn_engine *e, tn_err *err)
                     .renumber = e->ev.v && !e->ev.scores ? e->ev.spec.renumber : 0,
                     .groups = &e->groups,
                     .rope = e->rope,
+                    .no_angles = c->null_forward,
                     .n_classes = e->model->shape.n_classes,
                     .signals = e->ev.scores,
                     .window_rows =
