@@ -198,6 +198,17 @@ typedef struct tn_svc_clock {
   uint64_t (*now_ns)(tn_hctx *); /* [any] */
 } tn_svc_clock;
 
+/* "tenon.cache/1" (backends, in weight_load): what a backend makes of weights, kept in a file for the next process. The
+ * host chooses the file by the model's files, the plugins that make the weights and the rank. form says what the bytes are
+ * (layout and its version), key is tn_weight_src.key. */
+typedef struct tn_svc_cache {
+  uint32_t struct_size, reserved0;
+  /* What put() was given under form and key, if it has so many bytes: read-only, 64-aligned, mapped and shared with other
+   * processes, valid until destroy() returns. NULL: not there. [cold] */
+  const void *(*get)(tn_hctx *, const char *form, const char *key, uint64_t bytes);
+  void (*put)(tn_hctx *, const char *form, const char *key, const void *p, uint64_t bytes); /* [cold] copies */
+} tn_svc_cache;
+
 struct tn_op;
 /* "tenon.ops/1": tensors and single ops on the engine's backend, for drafters and quantizers. in/out follow tn_op. */
 typedef struct tn_svc_ops {
@@ -466,7 +477,7 @@ typedef struct tn_batch { /* all arrays are host memory, borrowed until run() re
 
 enum { TN_W_FILE = 1 /* bytes as in the file */, TN_W_CODES = 2 /* a quantizer's codes */, TN_W_F32 = 3 };
 
-typedef struct tn_weight_src {
+typedef struct tn_weight_src { /* a weight on its way to the backend */
   uint32_t struct_size, kind;
   const char *name;
   uint32_t dtype, role;       /* FILE: the bytes' dtype; role: TN_ROLE_* */
@@ -480,8 +491,14 @@ typedef struct tn_weight_src {
   const uint8_t *sub_scale, *sub_offset; /* two-level: [n][groups] */
   const float *d, *dmin;      /* two-level: [n][supers] */
   uint32_t flags, reserved0;  /* TN_WF_* */
+  const char *key;            /* of these values in "tenon.cache/1"; NULL: they are not to be put there */
+  /* FILE: rows [row, row + n) were read and need not stay in memory (they are still there). NULL: nothing to say.
+   * [any], until weight_load returns */
+  void (*read)(const struct tn_weight_src *, int64_t row, int64_t n);
 } tn_weight_src;
-enum { TN_WF_STABLE = 1u << 0 /* data stays mapped: may be used in place */ };
+enum { TN_WF_STABLE = 1u << 0, /* data stays mapped: may be used in place */
+       TN_WF_KEPT = 1u << 1    /* neither data nor codes are given: load what get() has under key, else return
+                                  TN_E_STATE and do nothing. Only a backend that has called put() is given it */ };
 enum { TN_ROLE_EMBED = 1, TN_ROLE_NORM, TN_ROLE_Q, TN_ROLE_K, TN_ROLE_V, TN_ROLE_ATTN_OUT, TN_ROLE_GATE, TN_ROLE_UP,
        TN_ROLE_DOWN, TN_ROLE_HEAD, TN_ROLE_BIAS, TN_ROLE_OTHER };
 

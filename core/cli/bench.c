@@ -24,6 +24,7 @@ static const tn_cli_option options[] = {
     {"no-warmup", 0, NULL, "without a repetition before that does not count"},
     {"ops", 0, NULL, "single records of the model instead: time against the bound, for 1 to 512 rows"},
     {"verbose", 'v', NULL, "what was loaded, and every plugin's counters, on stderr"},
+    {"no-cache", 0, NULL, "neither use nor keep packed weights ([engine] weights_cache)"},
     TN_BENCH_TRACE_OPTIONS};
 enum {
   O_MODEL,
@@ -40,6 +41,7 @@ enum {
   O_COLD,
   O_OPS,
   O_VERBOSE,
+  O_NO_CACHE,
   O_LOAD /* TN_BENCH_TRACE_OPTIONS */
 };
 static_assert(TN_ARRAY_LEN(options) == O_LOAD + TN_N_BENCH_TRACE, "an index an option");
@@ -151,7 +153,8 @@ static bool take(void *ctx, int i, const char *v)
     case O_OUTPUT: return take_format(a, v);
     case O_COLD: a->warm_up = false; return true;
     case O_OPS: a->ops = true; return true;
-    default: a->engine.verbose = true; return true;
+    case O_VERBOSE: a->engine.verbose = true; return true;
+    default: a->engine.no_cache = true; return true;
   }
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/cache_dir.h"
+
 static volatile sig_atomic_t interrupts; /* a signal handler has nowhere else to write */
 
 static void on_interrupt(int sig)
@@ -97,7 +99,8 @@ bool tn_engine_args_take(tn_engine_args *a, int i, const char *value)
     case 4:
     case 5: return take_key(a, i, value);
     case 6: a->json = true; return true;
-    default: a->verbose = true; return true;
+    case 7: a->verbose = true; return true;
+    default: a->no_cache = true; return true;
   }
 }
 
@@ -158,10 +161,19 @@ static bool on_progress(void *ctx, double done)
   return true;
 }
 
+/* Where packed weights are kept, and with -v why they are not. Free with free(). */
+static char *cache_dir(const tn_engine_args *a)
+{
+  char *dir = a->no_cache ? NULL : tn_cache_dir();
+  if (!dir && !a->no_cache && a->verbose)
+    fputs("weights: packed cache is off: neither XDG_CACHE_HOME nor HOME is a path\n", stderr);
+  return dir;
+}
+
 int tn_engine_args_open(const tn_engine_args *a, const tn_setup_args *more, tn_setup *out)
 {
   progress p = {tn_now_ns(), -1};
-  char *conf_dir = tn_cli_conf_dir();
+  char *conf_dir = tn_cli_conf_dir(), *cache = cache_dir(a);
   tn_setup_args args = *more;
   args.conf = a->conf;
   args.n_conf = a->n_conf;
@@ -170,6 +182,7 @@ int tn_engine_args_open(const tn_engine_args *a, const tn_setup_args *more, tn_s
   args.n_sets = a->n_sets;
   args.model = a->model;
   args.conf_dir = conf_dir;
+  args.cache_dir = cache;
   /* Of a look beforehand and the opening behind it one warns: the look, where what follows is no model's answer. */
   args.log = more->no_engine == more->null_forward ? on_log : NULL;
   args.log_ctx = (void *)(uintptr_t)a;
@@ -178,6 +191,7 @@ int tn_engine_args_open(const tn_engine_args *a, const tn_setup_args *more, tn_s
   tn_err err = tn_err_init();
   tn_status st = tn_setup_open(&args, out, &err);
   free(conf_dir);
+  free(cache);
   if (p.shown >= 0) fprintf(stderr, "\r             \r");
   if (st == TN_OK) return TN_EXIT_OK;
   tn_engine_args_explain(a, &err);

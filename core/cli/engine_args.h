@@ -13,10 +13,11 @@
       {"threads", 't', "N", "compute threads; 0: as many CPUs as the process may use"},                          \
       {"batch-size", 'b', "N", "rows of one step; longer prompts are cut into such chunks"},                     \
       {"json", 0, NULL, "results as JSON on stdout"},                                                            \
+      {"verbose", 'v', NULL, "what was loaded, and every plugin's counters, on stderr"},                         \
   {                                                                                                              \
-    "verbose", 'v', NULL, "what was loaded, and every plugin's counters, on stderr"                              \
+    "no-cache", 0, NULL, "neither use nor keep packed weights ([engine] weights_cache)"                          \
   }
-#define TN_N_ENGINE_OPTIONS 8u
+#define TN_N_ENGINE_OPTIONS 9u
 #define TN_MAX_SETS 64u
 
 typedef struct tn_engine_args {
@@ -27,7 +28,7 @@ typedef struct tn_engine_args {
   const char *from[TN_MAX_SETS]; /* what each set stands for, "-c 4096"; NULL: --set itself */
   char *owned[2 * TN_MAX_SETS];  /* texts behind sets and from that were made here */
   size_t n_conf, n_sets, n_owned;
-  bool json, verbose;
+  bool json, verbose, no_cache;
 } tn_engine_args;
 
 /* Takes option i of the usage's table (its first TN_N_ENGINE_OPTIONS entries are TN_ENGINE_OPTIONS); false: a mistake

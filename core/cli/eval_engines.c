@@ -24,6 +24,7 @@ static bool share_options(tn_eval *e)
   tn_engine_args *b = &e->reference;
   b->json = a->json;
   b->verbose = a->verbose;
+  b->no_cache = a->no_cache;
   if (!b->model) b->model = a->model;
   for (size_t i = 0; i < a->n_sets; i++) {
     if (!a->from[i]) continue;

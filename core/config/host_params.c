@@ -51,13 +51,18 @@ static const tn_param engine[TN_ENGINE_N] = {
         BOOL("unfused", "false", 0, "run every record of the program by itself: slower, the same bits"),
     [TN_ENGINE_ALLOW_UNTRAINED] =
         BOOL("allow_untrained", "false", 0, "accept techniques that the model would have to be trained for"),
+    [TN_ENGINE_WEIGHTS_CACHE] =
+        BOOL("weights_cache", "true", 0, "keep weights as the backend packs them in a file for the next process"),
+    [TN_ENGINE_WEIGHTS_CACHE_LIMIT] = INT(BYTES, "weights_cache_limit", "bytes", "16G", 0, (int64_t)1 << 46, 0,
+                                          "of all such files, the least recently used go first; 0: no limit"),
 };
 
 static const tn_param model[TN_MODEL_N] = {[TN_MODEL_PATH] = PATH("path", 0, "the model, a GGUF file")};
 
-static const tn_param *const engine_list[] = {
-    &engine[0], &engine[1],  &engine[2],  &engine[3],  &engine[4],  &engine[5],  &engine[6],  &engine[7], &engine[8],
-    &engine[9], &engine[10], &engine[11], &engine[12], &engine[13], &engine[14], &engine[15], NULL};
+static const tn_param *const engine_list[] = {&engine[0],  &engine[1],  &engine[2],  &engine[3],  &engine[4],
+                                              &engine[5],  &engine[6],  &engine[7],  &engine[8],  &engine[9],
+                                              &engine[10], &engine[11], &engine[12], &engine[13], &engine[14],
+                                              &engine[15], &engine[16], &engine[17], NULL};
 static_assert(TN_ARRAY_LEN(engine_list) == TN_ENGINE_N + 1, "every option of [engine] is listed");
 
 static const tn_param *const model_list[] = {&model[0], NULL};
@@ -93,5 +98,7 @@ tn_engine_opts tn_engine_opts_of(const tn_value *v)
       .in_flight = (uint32_t)v[TN_ENGINE_IN_FLIGHT].v.i,
       .unfused = v[TN_ENGINE_UNFUSED].v.i != 0,
       .allow_untrained = v[TN_ENGINE_ALLOW_UNTRAINED].v.i != 0,
+      .weights_cache = v[TN_ENGINE_WEIGHTS_CACHE].v.i != 0,
+      .weights_cache_limit_bytes = (uint64_t)v[TN_ENGINE_WEIGHTS_CACHE_LIMIT].v.i,
   };
 }

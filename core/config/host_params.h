@@ -31,6 +31,8 @@ enum {
   TN_ENGINE_IN_FLIGHT,
   TN_ENGINE_UNFUSED,
   TN_ENGINE_ALLOW_UNTRAINED,
+  TN_ENGINE_WEIGHTS_CACHE,
+  TN_ENGINE_WEIGHTS_CACHE_LIMIT,
   TN_ENGINE_N
 };
 
@@ -53,6 +55,8 @@ typedef struct tn_engine_opts { /* [engine], parsed */
   uint32_t in_flight, max_queued; /* max_queued: requests that may wait, 0: no limit */
   bool prefix_cache;
   bool unfused, allow_untrained;
+  bool weights_cache;                 /* packed weights are kept for the next process */
+  uint64_t weights_cache_limit_bytes; /* 0: no limit */
 } tn_engine_opts;
 
 /* values: [TN_ENGINE_N] of the table above. */

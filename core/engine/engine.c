@@ -155,6 +155,8 @@ static tn_status open_exec(tn_engine *e, tn_err *err)
                    .observe = c->observe,
                    .observe_ctx = c->observe_ctx,
                    .services = &e->services,
+                   .cache_dir = c->cache_dir,
+                   .cache_limit = c->cache_limit,
                    .progress = c->progress,
                    .progress_ctx = c->progress_ctx,
                    .null_forward = c->null_forward};

@@ -40,7 +40,8 @@ typedef struct tn_events { /* any may be NULL */
   void (*ran)(void *ctx);
 } tn_events;
 
-typedef struct tn_engine_cfg { /* borrowed until close: model, descriptors, values; the rest until open returns */
+typedef struct
+    tn_engine_cfg { /* borrowed until close: model, descriptors, values, cache_dir; the rest till open returns */
   const tn_model *model;
   tn_part_ref backend, memory, eviction, weights, kv, demote, draft, position, scheduler, parallel;
   const tn_layer_part *attention;
@@ -67,6 +68,8 @@ typedef struct tn_engine_cfg { /* borrowed until close: model, descriptors, valu
   void *observe_ctx;
   tn_trace_fn trace; /* sees the output of every record; NULL: none. For an unfused program (TN_PREP_UNFUSED) */
   void *trace_ctx;
+  const char *cache_dir;   /* folder of packed weights, for the next process; NULL: none are kept */
+  uint64_t cache_limit;    /* bytes of all files there; 0: no limit */
   tn_progress_fn progress; /* loading weights */
   void *progress_ctx;
   tn_clock_fn clock; /* of all times that the engine and its plugins see; NULL: the machine's */
@@ -126,6 +129,7 @@ typedef struct tn_counter {         /* engagement of one plugin */
 typedef struct tn_engine_info {
   uint32_t world, threads, max_rows, max_seqs, n_groups, page_tokens;
   int64_t ctx;
+  uint32_t weights_kept, reserved0; /* weights that came as an earlier process had packed them */
   uint64_t weights_bytes, kv_bytes_total, kv_bytes_used, kv_tokens; /* kv_tokens: entries that the pools hold */
   double concurrency;                                               /* sequences of full length that fit at once */
   uint64_t steps, rows, n_preempted; /* n_preempted: n_swapped_out among them, the others were run again */

@@ -55,8 +55,11 @@ tn_engine_info tn_engine_stat(const tn_engine *e)
                       .n_accepted = e->n_accepted};
   pool_limits(e, &i);
   count_seqs(e, &i);
-  for (uint32_t r = 0; r < e->exec->world; r++)
-    i.weights_bytes += tn_weights_stat(e->exec->ranks[r].weights).file_bytes;
+  for (uint32_t r = 0; r < e->exec->world; r++) {
+    tn_weights_stats w = tn_weights_stat(e->exec->ranks[r].weights);
+    i.weights_bytes += w.file_bytes;
+    i.weights_kept += w.n_kept;
+  }
   tn_backend_info b = {.struct_size = sizeof b};
   const tn_rank *r0 = &e->exec->ranks[0];
   if (r0->b->info(r0->backend.inst, &b) == TN_OK && b.device) i.device = b.device;

@@ -52,6 +52,7 @@ static tn_status make_instances(tn_rank *r, tn_err *err)
   uint32_t threads = c->threads / r->exec->world;
   r->services = *c->services;
   tn_status st = tn_pool_new(threads ? threads : 1, &r->services.pool, err);
+  if (st == TN_OK) r->services.wcache = tn_rank_wcache(r);
   if (st == TN_OK) st = tn_instance_new(c->backend, c->backend_values, &r->services, &r->backend, err);
   if (st != TN_OK) return st;
   r->b = c->backend->vtable;
@@ -84,8 +85,11 @@ static tn_status load_program(tn_rank *r, tn_err *err)
                       .pool = r->null ? NULL : tn_instance_pool(&r->backend),
                       .pool_ctx = r->backend.ctx,
                       .progress = r->index == 0 ? c->progress : NULL,
-                      .progress_ctx = c->progress_ctx};
+                      .progress_ctx = c->progress_ctx,
+                      .keep = r->services.wcache != NULL,
+                      .kept = r->services.wcache && tn_wcache_reads(r->services.wcache)};
   st = tn_weights_load(&j, &r->weights, err);
+  if (st == TN_OK && r->services.wcache) tn_wcache_done(r->services.wcache);
   return st == TN_OK ? tn_weights_bind(r->weights, r->built, err) : st;
 }
 
@@ -186,6 +190,7 @@ static void close_rank(tn_rank *r)
   tn_instance_release(&r->quantizer);
   tn_instance_release(&r->backend);
   tn_null_free(r->null);
+  tn_wcache_close(r->services.wcache);
   tn_pool_free(r->services.pool);
   free(r->taps);
   free(r->tap_ptrs);

@@ -26,6 +26,8 @@ typedef struct tn_exec_cfg { /* borrowed until close, except progress */
   tn_observe_fn observe;                      /* for OBSERVE records; NULL: none */
   void *observe_ctx;
   const tn_services *services; /* log, ops, model; each rank gets its own pool */
+  const char *cache_dir;       /* where what backends make of weights is kept; NULL: nowhere */
+  uint64_t cache_limit;        /* bytes of all that is kept there; 0: no limit */
   tn_progress_fn progress;
   void *progress_ctx;
   bool null_forward; /* the ranks compute nothing: see exec_null.h */
@@ -60,6 +62,9 @@ struct tn_exec {
   tn_status *status; /* [world] of the call in progress */
   tn_exec_cfg cfg;
 };
+
+/* exec_wcache.c: what "tenon.cache/1" offers the rank, whose pool is made; NULL: nothing is kept for it. */
+tn_wcache *tn_rank_wcache(const tn_rank *r);
 
 tn_status tn_exec_open(const tn_exec_cfg *cfg, tn_exec **out, tn_err *err);
 void tn_exec_close(tn_exec *x);

@@ -76,6 +76,17 @@ static uint64_t clock_now(tn_hctx *ctx)
   return s->clock ? s->clock(s->clock_ctx) : tn_now_ns();
 }
 
+static const void *cache_get(tn_hctx *ctx, const char *form, const char *key, uint64_t bytes)
+{
+  return form && key ? tn_wcache_get(ctx->services->wcache, form, key, bytes) : NULL;
+}
+
+static void cache_put(tn_hctx *ctx, const char *form, const char *key, const void *p, uint64_t bytes)
+{
+  if (form && key && p) tn_wcache_put(ctx->services->wcache, form, key, p, bytes);
+}
+
+static const tn_svc_cache svc_cache = {sizeof(tn_svc_cache), 0, cache_get, cache_put};
 static const tn_svc_rng svc_rng = {sizeof(tn_svc_rng), 0, rng_uniform};
 static const tn_svc_clock svc_clock = {sizeof(tn_svc_clock), 0, clock_now};
 
@@ -85,6 +96,7 @@ static const void *host_service(tn_hctx *ctx, const char *id)
   if (strcmp(id, "tenon.pool/1") == 0) return ctx->services->pool ? &ctx->pool : NULL;
   if (strcmp(id, "tenon.rng/1") == 0) return &svc_rng;
   if (strcmp(id, "tenon.clock/1") == 0) return &svc_clock;
+  if (strcmp(id, "tenon.cache/1") == 0) return ctx->services->wcache ? &svc_cache : NULL;
   if (strcmp(id, "tenon.ops/1") == 0) return ctx->services->ops;
   if (strcmp(id, "tenon.model/1") == 0) return ctx->services->model;
   return NULL;

@@ -6,6 +6,7 @@
 #define TN_CORE_HOST_INSTANCE_H
 
 #include "pool.h"
+#include "wcache.h"
 
 typedef void (*tn_log_fn)(void *ctx, int32_t level, const char *msg);
 typedef uint64_t (*tn_clock_fn)(void *ctx); /* nanoseconds, never backwards */
@@ -13,6 +14,7 @@ typedef uint64_t (*tn_clock_fn)(void *ctx); /* nanoseconds, never backwards */
 /* What the instances of one engine (or one of its ranks) share. */
 typedef struct tn_services {
   tn_pool *pool;         /* NULL: "tenon.pool/1" is not offered */
+  tn_wcache *wcache;     /* NULL: "tenon.cache/1" is not offered */
   const tn_svc_ops *ops; /* NULL: not offered */
   const tn_svc_model *model;
   void *engine;  /* for ops and model: see tn_hctx_engine */

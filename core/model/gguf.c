@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "../sha256.h"
 
@@ -191,6 +193,29 @@ void tn_gguf_identity(const tn_gguf *g, uint8_t out[32])
     tn_sha256_update(&h, t->data + bytes - n, n);
   }
   tn_sha256_final(&h, out);
+}
+
+bool tn_gguf_files(const tn_gguf *g, uint8_t out[32])
+{
+  tn_sha256 h;
+  tn_sha256_init(&h);
+  for (size_t i = 0; i < g->n_parts; i++) {
+    if (!g->parts[i].mapped) return false;
+    tn_sha256_update(&h, g->parts[i].file, sizeof g->parts[i].file);
+  }
+  tn_sha256_final(&h, out);
+  return true;
+}
+
+void tn_gguf_forget(const tn_gguf *g, const uint8_t *p, uint64_t bytes)
+{
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)p + page - 1) / page * page,
+                  to = ((uintptr_t)p + bytes) / page * page;
+  for (size_t i = 0; i < g->n_parts && from < to; i++) {
+    const tn_gguf_part *in = &g->parts[i];
+    if (in->mapped && p >= in->base && p < in->base + in->size)
+      (void)madvise((void *)from, to - from, MADV_DONTNEED); /* of a read-only mapping: nothing is lost */
+  }
 }
 
 tn_status tn_gguf_sha256(const tn_gguf *g, tn_progress_fn progress, void *ctx, uint8_t out[32], tn_err *err)

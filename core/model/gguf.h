@@ -98,6 +98,14 @@ const tn_gguf_tensor *tn_gguf_tensor_find(const tn_gguf *g, const char *name);
  * (first, middle and last 64 bytes), so that start-up does not pay for hashing the whole file. */
 void tn_gguf_identity(const tn_gguf *g, uint8_t out[32]);
 
+/* SHA-256 over what the file system says of each part: device, inode, size and time of the last change. The same files,
+ * not touched since, have the same. false: a memory image. */
+bool tn_gguf_files(const tn_gguf *g, uint8_t out[32]);
+
+/* Bytes of the mapping need not stay in memory: they are read from the file again when they are looked at. Whole pages
+ * only. Any thread. */
+void tn_gguf_forget(const tn_gguf *g, const uint8_t *p, uint64_t bytes);
+
 /* SHA-256 over all bytes of all parts in order: of a single file, what sha256sum prints. Reads the whole model;
  * TN_E_STATE when progress cancels. */
 tn_status tn_gguf_sha256(const tn_gguf *g, tn_progress_fn progress, void *ctx, uint8_t out[32], tn_err *err);

@@ -30,7 +30,8 @@ typedef struct tn_gguf_part {
   char *name;          /* owned; path, or the caller's word for a memory image */
   const uint8_t *base; /* [size] */
   size_t size;
-  bool mapped; /* base is ours to unmap */
+  bool mapped;      /* base is ours to unmap */
+  uint64_t file[5]; /* mapped: device, inode, size, seconds and nanoseconds of the last change */
   uint32_t version;
   uint64_t n_kv, n_tensors;
   tn_gguf_kv *kv;          /* [n_kv], owned */

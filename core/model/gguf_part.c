@@ -81,7 +81,12 @@ static tn_status map_file(tn_gguf_part *part, const char *path, tn_err *err)
     if (p == MAP_FAILED)
       st = tn_gguf_fail(part, err, TN_E_IO, "cannot map: %s", strerror(errno));
     else
-      *part = (tn_gguf_part){.name = part->name, .base = p, .size = (size_t)sb.st_size, .mapped = true};
+      *part = (tn_gguf_part){.name = part->name,
+                             .base = p,
+                             .size = (size_t)sb.st_size,
+                             .mapped = true,
+                             .file = {sb.st_dev, sb.st_ino, (uint64_t)sb.st_size, (uint64_t)sb.st_mtim.tv_sec,
+                                      (uint64_t)sb.st_mtim.tv_nsec}};
   }
   close(fd);
   return st;

@@ -35,17 +35,25 @@ tn_status tn_weight_fail(const tn_weights_job *job, const tn_weight_need *need, 
   return tn_fail(err, st, "%s: tensor %s: %s", tn_gguf_path(job->model->gguf), need->name, msg);
 }
 
+static bool is_vector(const tn_weight_need *need) { return need->role == TN_ROLE_NORM || need->role == TN_ROLE_BIAS; }
+
 tn_status tn_weight_hand_over(const tn_weights_job *job, const tn_weight_need *need, tn_weight_src *src, tn_tensor *out,
                               tn_err *err)
 {
+  const tn_shard *s = &need->shard;
   tn_err e = tn_err_init();
+  char key[256];
+  int n = snprintf(key, sizeof key, "%s rows %" PRId64 "+%" PRId64 " columns %" PRId64 "+%" PRId64, need->name, s->row0,
+                   s->n_rows, s->col0, s->n_cols);
   src->struct_size = sizeof *src;
+  src->key = job->keep && n < (int)sizeof key && !is_vector(need) ? key : NULL;
   src->name = need->name;
   src->role = need->role;
   src->n = need->shard.n_rows;
   src->k = need->shard.n_cols;
   out->struct_size = sizeof *out;
   tn_status st = job->backend->weight_load(job->backend_inst, src, out, &e);
+  src->key = NULL;
   return st ? tn_weight_fail(job, need, err, st, "%s", e.msg[0] ? e.msg : tn_status_name(st)) : TN_OK;
 }
 
@@ -90,6 +98,18 @@ static uint8_t *cut_columns(const tn_weights_job *job, const tn_weight_need *nee
   return copy;
 }
 
+typedef struct rows_src { /* a source in the mapping, that can say what was read of it */
+  tn_weight_src src;
+  const tn_gguf *gguf;
+  size_t row_bytes;
+} rows_src;
+
+static void forget_rows(const tn_weight_src *src, int64_t row, int64_t n)
+{
+  const rows_src *r = (const rows_src *)(const void *)src;
+  tn_gguf_forget(r->gguf, (const uint8_t *)src->data + (size_t)row * r->row_bytes, (size_t)n * r->row_bytes);
+}
+
 /* The file's bytes: whole rows from the mapping, columns as a copy. */
 static tn_status load_file(const tn_weights_job *job, const tn_weight_need *need, tn_tensor *out, tn_err *err)
 {
@@ -102,7 +122,9 @@ static tn_status load_file(const tn_weights_job *job, const tn_weight_need *need
     src.data = need->tensor->data + (size_t)s->row0 * row;
     src.bytes = (uint64_t)s->n_rows * row;
     src.flags = TN_WF_STABLE;
-    return tn_weight_hand_over(job, need, &src, out, err);
+    src.read = forget_rows;
+    rows_src rows = {src, job->model->gguf, row};
+    return tn_weight_hand_over(job, need, &rows.src, out, err);
   }
   uint8_t *copy = cut_columns(job, need, d, &st, err);
   if (!copy) return st;
@@ -113,30 +135,49 @@ static tn_status load_file(const tn_weights_job *job, const tn_weight_need *need
   return st;
 }
 
+/* What the backend made of a matrix in an earlier process. TN_E_STATE: that is not there. */
+static tn_status load_kept(const tn_weights_job *job, const tn_weight_need *need, const tn_layout *layout,
+                           tn_tensor *out, tn_err *err)
+{
+  tn_err why = tn_err_init();
+  tn_weight_src src = {.kind = TN_W_FILE, .dtype = need->tensor->dtype, .flags = TN_WF_KEPT};
+  if (!job->keep || !job->kept) return TN_E_STATE;
+  if (layout && layout->kind == TN_LAY_EXOTIC)
+    src.kind = TN_W_F32, src.dtype = TN_DT_F32;
+  else if (layout)
+    src.kind = TN_W_CODES, src.dtype = TN_DT_LAYOUT, src.layout = layout;
+  tn_status st = tn_weight_hand_over(job, need, &src, out, &why);
+  return st && st != TN_E_STATE ? tn_fail(err, st, "%s", why.msg) : st;
+}
+
+static tn_status load_matrix(const tn_weights_job *job, const tn_weight_need *need, held *h, tn_weights_stats *stats,
+                             tn_err *err)
+{
+  const tn_layout *layout = NULL;
+  tn_status st = tn_weight_take(job, need, &layout, err);
+  if (st) return st;
+  st = load_kept(job, need, layout, &h->tensor, err);
+  stats->n_kept += st == TN_OK;
+  if (st == TN_E_STATE)
+    st = layout ? tn_weight_load_quantized(job, need, layout, &h->tensor, err) : load_file(job, need, &h->tensor, err);
+  stats->n_quantized += st == TN_OK && layout;
+  return st;
+}
+
 static tn_status load_one(const tn_weights_job *job, const tn_weight_need *need, tn_weights *w, tn_err *err)
 {
   held *h = &w->held[w->n];
-  const tn_layout *layout = NULL;
-  tn_status st = TN_OK;
   h->shard = need->shard;
   h->name = tn_strdup(need->name);
   if (!h->name) return tn_weight_fail(job, need, err, TN_E_NOMEM, "no memory");
-  if (need->role == TN_ROLE_NORM || need->role == TN_ROLE_BIAS) {
-    st = load_vector(job, need, &h->tensor, err);
-  } else {
-    st = tn_weight_take(job, need, &layout, err);
-    if (!st && layout)
-      st = tn_weight_load_quantized(job, need, layout, &h->tensor, err);
-    else if (!st)
-      st = load_file(job, need, &h->tensor, err);
-  }
+  tn_status st = is_vector(need) ? load_vector(job, need, &h->tensor, err) : load_matrix(job, need, h, &w->stats, err);
+  tn_gguf_forget(job->model->gguf, need->tensor->data, need->tensor->bytes);
   if (st) {
     free(h->name);
     return st;
   }
   w->n++;
   w->stats.n_tensors++;
-  w->stats.n_quantized += layout != NULL;
   return TN_OK;
 }
 

@@ -7,6 +7,9 @@
  *   quantized        decoded to f32 and encoded, blocks of whole rows in parallel, then TN_W_CODES. A rank's shard is cut
  *                    out of the codes of whole rows, so that n ranks hold what one would. EXOTIC layouts are
  *                    dequantized by their plugin and loaded as TN_W_F32
+ *
+ * What was read of the file is given back to the system tensor by tensor, so that a process does not hold the file's pages
+ * beside what the backend made of them.
  */
 #ifndef TN_CORE_MODEL_WEIGHTS_H
 #define TN_CORE_MODEL_WEIGHTS_H
@@ -27,6 +30,8 @@ typedef struct tn_weights_job {
   tn_hctx *pool_ctx;
   tn_progress_fn progress; /* called on the caller's thread, done in [0,1] by bytes; false cancels. NULL: none */
   void *progress_ctx;
+  bool keep; /* weights get a key, under which the backend may keep what it makes of them ("tenon.cache/1") */
+  bool kept; /* and are asked for there first: those found are neither read from the file nor encoded */
 } tn_weights_job;
 
 /* Loads every need of the built program. On failure nothing stays loaded, *out is NULL and *err (may be NULL) names the
@@ -46,10 +51,10 @@ tn_status tn_weights_bind(const tn_weights *w, tn_built *b, tn_err *err);
 const tn_tensor *tn_weights_find(const tn_weights *w, const char *name);
 
 /* What was loaded, for `tenon model info` and memory reports: bytes in the file of the parts held, and how many tensors
- * went through the quantizer. */
+ * went through the quantizer, now or when they were kept. */
 typedef struct tn_weights_stats {
   uint64_t file_bytes;
-  uint32_t n_tensors, n_quantized;
+  uint32_t n_tensors, n_quantized, n_kept; /* n_kept: found where an earlier process had put them */
 } tn_weights_stats;
 tn_weights_stats tn_weights_stat(const tn_weights *w);
 

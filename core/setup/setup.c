@@ -102,6 +102,8 @@ static tn_status open_engine(const tn_setup_args *a, tn_setup *s, tn_err *err)
   if (o->in_flight > 1)
     return tn_fail(err, TN_E_UNSUPPORTED, "[engine] in_flight = %u: this engine runs one step at a time; set it to 1",
                    o->in_flight);
+  if (a->cache_dir && o->weights_cache && !(s->cache_dir = tn_strdup(a->cache_dir)))
+    return tn_fail(err, TN_E_NOMEM, "no memory for the name of the cache's folder");
   tn_engine_cfg c = {.model = s->model,
                      .backend = part(s, "backend"),
                      .memory = part(s, "memory"),
@@ -121,6 +123,8 @@ static tn_status open_engine(const tn_setup_args *a, tn_setup *s, tn_err *err)
                      .kv_budget = o->kv_budget_bytes,
                      .prefix_cache = o->prefix_cache,
                      .max_queued = o->max_queued,
+                     .cache_dir = s->cache_dir,
+                     .cache_limit = o->weights_cache_limit_bytes,
                      .flags = prep_flags(o),
                      .verify = o->verify,
                      .build_flags = a->build_flags,
@@ -160,6 +164,7 @@ tn_status tn_setup_open(const tn_setup_args *args, tn_setup *out, tn_err *err)
 void tn_setup_close(tn_setup *s)
 {
   tn_engine_close(s->engine);
+  free(s->cache_dir);
   free(s->attention);
   free(s->eog);
   tn_composition_free(s->composition);

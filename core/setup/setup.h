@@ -15,9 +15,10 @@ typedef struct tn_setup_args {  /* borrowed until tn_setup_open returns, events 
   const char *const *sets;      /* [n_sets] "section.key=value" */
   const char *const *sets_from; /* [n_sets] what the user wrote for each; NULL, or NULL in it: --set and the text */
   size_t n_conf, n_sets;
-  const char *model;    /* file; NULL: [model] path */
-  const char *conf_dir; /* folder of the installation's configurations, or NULL */
-  tn_loader *loader;    /* NULL: a loader of its own */
+  const char *model;     /* file; NULL: [model] path */
+  const char *conf_dir;  /* folder of the installation's configurations, or NULL */
+  const char *cache_dir; /* folder where packed weights are kept ([engine] weights_cache); NULL: none are */
+  tn_loader *loader;     /* NULL: a loader of its own */
   tn_events events;
   uint32_t build_flags; /* TN_BUILD_* */
   bool no_engine;       /* stop after the composition */
@@ -44,6 +45,7 @@ typedef struct tn_setup {
   tn_composition *composition;
   tn_layer_part *attention;
   int32_t *eog;
+  char *cache_dir;
   tn_engine *engine;
   tn_engine_opts opts;
 } tn_setup;

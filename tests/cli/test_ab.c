@@ -39,6 +39,7 @@ static void setup(void)
   if (access(TN_BUILD_DIR "/bin/tenon", X_OK) != 0 || access(TN_BUILD_DIR "/lib/tenon/backend/cpu.so", R_OK) != 0)
     cr_skip_test("the command or the backend is not built");
   unsetenv("TN_PATH");
+  setenv("XDG_CACHE_HOME", TN_BUILD_DIR "/tests/cache", 1); /* not the user's */
   strcpy(dir, "/tmp/tenon-ab-XXXXXX");
   cr_assert(mkdtemp(dir) != NULL);
   file("a.ini", "include = default.ini\n");

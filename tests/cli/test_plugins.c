@@ -28,6 +28,7 @@ static void setup(void)
 {
   if (access(TN_BUILD_DIR "/bin/tenon", X_OK) != 0) cr_skip_test("the command is not built");
   unsetenv("TN_PATH");
+  setenv("XDG_CACHE_HOME", TN_BUILD_DIR "/tests/cache", 1); /* not the user's */
 }
 
 TestSuite(plugins, .init = setup, .timeout = 60);

@@ -43,6 +43,7 @@ static void setup(void)
     cr_skip_test("the command or the backend is not built");
   if (access(MODEL, R_OK) != 0) cr_skip_test("there is no " MODEL);
   unsetenv("TN_PATH");
+  setenv("XDG_CACHE_HOME", TN_BUILD_DIR "/tests/cache", 1); /* not the user's */
   strcpy(dir, "/tmp/tenon-run-XXXXXX");
   cr_assert(mkdtemp(dir) != NULL);
 }

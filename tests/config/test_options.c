@@ -145,7 +145,7 @@ Test(options, host_tables)
   const char *text = "[engine]\nthreads=3\nactivations=int8\nverify=typical\ntypical_eps=0.5\ntypical_delta=0.25\n"
                      "attention_kernel=naive\nseed=9\nctx=100\nmax_seqs=5\nmax_rows=6\nkv_budget=7K\nin_flight=2\n"
                      "prefix_cache=no\nmax_queued=8\n"
-                     "unfused=yes\nallow_untrained=yes\n";
+                     "unfused=yes\nallow_untrained=yes\nweights_cache=no\nweights_cache_limit=3M\n";
   cr_assert(zero(int, tn_config_load_text(c, "a.ini", text, strlen(text), &err)), "%s", err.msg);
   tn_options o;
   tn_options_want want = {"engine", NULL, tn_host_section_find("engine")->params, false};
@@ -166,7 +166,8 @@ Test(options, host_tables)
   cr_assert(eq(u32, e.max_rows, 6));
   cr_assert(eq(u64, e.kv_budget_bytes, 7168));
   cr_assert(eq(u32, e.in_flight, 2));
-  cr_assert(e.unfused && e.allow_untrained);
+  cr_assert(e.unfused && e.allow_untrained && !e.weights_cache);
+  cr_assert(eq(u64, e.weights_cache_limit_bytes, 3u << 20));
   tn_options_free(&o);
   tn_config_free(c);
 }

@@ -1,6 +1,7 @@
 /* weights: what reaches the backend without a quantizer, for one rank and for several, and that nothing stays behind. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,5 +267,58 @@ Test(weights, progress_counts_and_cancels)
   cr_expect(eq(str, err.msg, "tiny.gguf: loading was cancelled"));
   cr_expect(some.last > again.limit && some.last < 1);
   cr_expect(eq(u32, back.live, 0));
+  tn_built_free(b);
+}
+
+/* Matrices have keys that tell each rank's share apart, vectors none. */
+Test(weights, keys)
+{
+  f = fixture_open(&(tiny_spec){.dtype = TN_DT_Q8_0});
+  tn_build in = fixture_build(&f);
+  tn_built *b = must_build(&in);
+  tn_weights_job job = job_of(b);
+  tn_weights_free(must_load(&job));
+  for (uint32_t i = 0; i < back.n; i++) cr_expect(back.w[i].key[0] == '\0', "%s has a key unasked", back.w[i].name);
+  fake_reset(&back);
+  job.keep = true;
+  tn_weights_free(must_load(&job));
+  for (uint32_t i = 0; i < back.n; i++) {
+    bool norm = b->needs[i].role == TN_ROLE_NORM, none = back.w[i].key[0] == '\0';
+    cr_expect(none == norm, "%s", back.w[i].name);
+    for (uint32_t k = 0; k < i && back.w[i].key[0]; k++) cr_expect(ne(str, back.w[i].key, back.w[k].key));
+  }
+  const fake_weight *q = fake_find(&back, "blk.0.attn_q.weight");
+  char want[128];
+  snprintf(want, sizeof want, "blk.0.attn_q.weight rows 0+%lld columns 0+%lld", (long long)q->src.n,
+           (long long)q->src.k);
+  cr_expect(eq(str, (char *)q->key, want));
+  tn_built_free(b);
+}
+
+/* Those that are kept are not read; those that are not come as ever. */
+Test(weights, kept_ones_are_asked_for_first)
+{
+  f = fixture_open(&(tiny_spec){.dtype = TN_DT_Q8_0});
+  tn_build in = fixture_build(&f);
+  tn_built *b = must_build(&in);
+  tn_weights_job job = job_of(b);
+  job.keep = job.kept = true;
+  tn_weights *w = must_load(&job);
+  cr_expect(eq(u32, tn_weights_stat(w).n_kept, 0));
+  cr_expect(eq(u32, back.n, b->program.n_weights));
+  for (uint32_t i = 0; i < back.n; i++) cr_expect(back.w[i].src.flags == TN_WF_STABLE && back.w[i].given != NULL);
+  tn_weights_free(w);
+  fake_reset(&back);
+  back.has_kept = true;
+  w = must_load(&job);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < back.n; i++) {
+    bool norm = b->needs[i].role == TN_ROLE_NORM;
+    n += !norm;
+    cr_expect(back.w[i].src.flags == (norm ? TN_WF_STABLE : TN_WF_KEPT), "%s", back.w[i].name);
+    cr_expect(norm == (back.w[i].given != NULL), "%s", back.w[i].name);
+  }
+  cr_expect(eq(u32, tn_weights_stat(w).n_kept, n));
+  tn_weights_free(w);
   tn_built_free(b);
 }

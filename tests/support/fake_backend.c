@@ -25,6 +25,7 @@ static tn_status weight_load(tn_inst *in, const tn_weight_src *src, tn_tensor *o
     snprintf(err->msg, sizeof err->msg, "the device is full");
     return TN_E_DEVICE;
   }
+  if ((src->flags & TN_WF_KEPT) && !b->has_kept) return TN_E_STATE;
   fake_weight *w = &b->w[b->n++];
   const tn_layout *l = src->layout;
   bool ok = true;
@@ -33,7 +34,9 @@ static tn_status weight_load(tn_inst *in, const tn_weight_src *src, tn_tensor *o
   if (l) supers = l->super ? groups / l->super : 0;
   snprintf(w->name, sizeof w->name, "%s", src->name);
   w->src = *src;
+  snprintf(w->key, sizeof w->key, "%s", src->key ? src->key : "");
   w->src.name = w->name;
+  w->src.key = NULL;
   w->given = src->data;
   w->src.data = copy(src->data, src->bytes, &ok);
   w->src.codes = copy(src->codes, n * k, &ok);

@@ -9,7 +9,7 @@
 #define FAKE_MAX 512
 
 typedef struct fake_weight { /* a deep copy of one tn_weight_src */
-  char name[64];
+  char name[64], key[256];   /* key "": none */
   tn_weight_src src;
   const void *given; /* src.data as it came */
 } fake_weight;
@@ -17,6 +17,7 @@ typedef struct fake_weight { /* a deep copy of one tn_weight_src */
 typedef struct fake_backend {
   fake_weight w[FAKE_MAX];
   uint32_t n, live, fail_at; /* fail_at: 1 refuses the first load; 0 none */
+  bool has_kept;             /* takes weights without data (TN_WF_KEPT), else they are TN_E_STATE */
 } fake_backend;
 
 extern const tn_backend_v1 fake_backend_v1;

@@ -102,6 +102,7 @@ static tn_status create(const tn_host *host, const tn_value *values, tn_inst **o
   if (!in) return tn_cpu_fail(err, TN_E_NOMEM, "backend cpu: no memory for an instance");
   *in = (tn_inst){.host = host,
                   .pool = host->service(host->ctx, "tenon.pool/1"),
+                  .cache = host->service(host->ctx, "tenon.cache/1"),
                   .n_workers = 1,
                   .isa = isa,
                   .fuse = !values || values[P_FUSE].v.i,

@@ -5,7 +5,7 @@
  *
  *   cpu.c       life, descriptor, entry        check.c    shapes and indices of a program, once
  *   buffers.c   buffers, memory for weights    batch.c    indices of a batch, at every run
- *   weights.c   weights to panels              run.c      records in a gang; single ops
+ *   weights.c   weights to panels, codes.c     run.c      records in a gang; single ops
  *   kv.c        opening a cache                rows.c     records that treat each row on its own
  *   pages.c     its pages and entries          linear.c   LINEAR, SEGSUM
  *   program.c   prepared programs              write.c    KV_WRITE
@@ -40,7 +40,8 @@ enum {
 
 struct tn_inst {
   const tn_host *host;
-  const tn_svc_pool *pool; /* NULL: no threads */
+  const tn_svc_pool *pool;   /* NULL: no threads */
+  const tn_svc_cache *cache; /* NULL: panels are not kept */
   uint32_t n_workers;
   int isa;   /* TNK_ISA_* */
   bool fuse; /* records to units */
@@ -77,7 +78,7 @@ const void *tn_cpu_ext(tn_inst *in, const char *id);
 struct tn_buffer {
   uint8_t *data; /* NULL: a weight in panels */
   uint64_t bytes;
-  struct cpu_slab *slab; /* where the panels are */
+  struct cpu_slab *slab; /* where the panels are; NULL: in a file, mapped */
   tnk_panels panels;
   tn_layout layout; /* of a quantizer's codes */
 };
@@ -101,6 +102,15 @@ tn_status tn_cpu_weight_read(tn_inst *in, const tn_tensor *w, int64_t row0, int6
 bool tn_cpu_weight_panels(const tn_tensor *w, tnk_panels *out);
 /* The numbers of a vector weight (norm, bias) of n elements, or NULL when w is not one. */
 const float *tn_cpu_weight_vector(const tn_tensor *w, int64_t n);
+
+/* weights.c: panels in p's format (its sizes are filled) for src, kept by an earlier process or to be filled: *kept.
+ * TN_E_STATE: they were to be kept ones (TN_WF_KEPT), and are not there. */
+tn_status tn_cpu_panels_new(tn_inst *in, const tn_weight_src *src, tnk_panels *p, tn_tensor *out, bool *kept,
+                            tn_err *err);
+/* Filled panels, for the next process. */
+void tn_cpu_panels_keep(tn_inst *in, const tn_weight_src *src, const tnk_panels *p);
+/* codes.c: a quantizer's codes to panels. */
+tn_status tn_cpu_codes_load(tn_inst *in, const tn_weight_src *src, tn_tensor *out, tn_err *err);
 
 /* Layout of the API as the kernels' own. TN_E_UNSUPPORTED or TN_E_ARG, err names `what`. Borrows lay->table. */
 tn_status tn_cpu_layout(const tn_layout *lay, const char *what, tnk_layout *out, tn_err *err);
