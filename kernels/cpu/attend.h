@@ -12,13 +12,19 @@
 
 enum { TNK_KEYS = 64 }; /* keys of a tile */
 
-/* The keys and values of a tile, either as halves where they lie in the cache or as f32 in scratch (k32 not NULL).
- * Keys that no query sees may be anything. */
+/* The keys and values of a tile, where they lie in the cache as halves or as 8-bit codes (k8[0] not NULL), or as f32 in
+ * scratch (k32 not NULL). A coded number is code times scale, rounded to f32. Keys that no query sees may be anything. */
 typedef struct tnk_tile {
-  const uint16_t *k16[4]; /* [d][16] each */
-  const uint16_t *v16[4]; /* [16][dv] each, dv a multiple of 16 */
-  const float *k32;       /* [4][d][16] */
-  const float *v32;       /* [64][dv] */
+  const uint16_t *k16[4];   /* [d][16] each */
+  const uint16_t *v16[4];   /* [16][dv] each, dv a multiple of 16 */
+  const int8_t *k8[4];      /* [d][16] each, d a multiple of 16 */
+  const int8_t *v8[4];      /* [16][dv] each */
+  const uint16_t *ks[4];    /* [d / k_group][16] f16 scales */
+  const uint16_t *vs[4];    /* [16][dv / v_group] f16 scales */
+  int64_t k_group, v_group; /* columns of a scale, a multiple of 16 */
+  const uint8_t *next[4];   /* asked for while values are read: the keys of the tile that comes next; not with k32 */
+  const float *k32;         /* [4][d][16] */
+  const float *v32;         /* [dv / 16][64][16] */
 } tnk_tile;
 
 typedef struct tnk_attend {
@@ -34,7 +40,7 @@ typedef struct tnk_attend {
   void (*join)(float *m, float *l, float *o, float m2, float l2, const float *o2, int64_t dv);
   /* o / l to out [n]; returns m + log l. */
   float (*finish)(float m, float l, const float *o, int64_t n, float *out);
-  /* A tile of halves to f32 scratch: k32 [4][d][16], v32 [64][dv]. */
+  /* A tile of halves or codes to f32 scratch: k32 [4][d][16], v32 [dv / 16][64][16]. */
   void (*widen)(const tnk_tile *t, int64_t d, int64_t dv, float *k32, float *v32);
   /* One key to slot `lane` of [d][16], one value to [dv]; n values are given, the rest of dv is zero. */
   void (*put)(const float *k, int64_t d, uint16_t *k16, int64_t lane, const float *v, int64_t n, uint16_t *v16,

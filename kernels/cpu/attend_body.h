@@ -3,32 +3,69 @@
 #include "simd.h"
 #include "vmath.h"
 
-/* Queries of one inner kernel. For one or two of them it takes two vectors of keys (or value columns) at a time, else
- * BLOCKS: as many sums as hide the latency of multiply-add and fit the registers. */
+/* Queries of one inner kernel: FEW where numbers are read in place, ROWS of f32 numbers. WIDE(rows): vectors of keys, or of
+ * value columns, that it takes at a time in place, so that the sums hide the latency of multiply-add and fit the registers;
+ * STEP: the same of f32 numbers. */
 #ifdef __AVX512F__
-enum { ROWS = 4, BLOCKS = 2 };
+enum { FEW = 4, ROWS = 4, STEP = 2 };
+#define WIDE(rows) ((rows) == 4 ? 2 : 4)
 #else
-enum { ROWS = 4, BLOCKS = 1 };
+enum { FEW = 4, ROWS = 4, STEP = 1 };
+#define WIDE(rows) ((rows) < 3 ? 2 : 1)
 #endif
 
+/* How a tile's numbers are stored. */
+enum { F32, HALF, CODE };
+
+static int form_of(const tnk_tile *t) { return t->k32 ? F32 : t->k8[0] ? CODE : HALF; }
+
+/* Key column c of a block's 16 keys; scale: theirs, of codes. */
+TNK_AI vf key(const int form, const tnk_tile *t, int64_t b, int64_t d, int64_t c, vf scale)
+{
+  if (form == F32) return vf_load(t->k32 + (b * d + c) * 16);
+  if (form == HALF) return vf_load_f16(t->k16[b] + c * 16);
+  return vf_mul(vf_load_i8(t->k8[b] + c * 16), scale);
+}
+
+/* Asks for bytes of a block's values that are used after its keys: as many as a column of keys has. */
+TNK_AI void ask_values(const int form, const tnk_tile *t, int64_t b, int64_t c)
+{
+  if (form == CODE)
+    __builtin_prefetch(t->v8[b] + c * 16);
+  else
+    __builtin_prefetch(t->v16[b] + c * 16);
+}
+
+/* Columns [c, end) of rows queries times nb blocks of 16 keys, from block b on; of codes: group g of columns. */
+TNK_AI void dots_of(const int form, const int rows, const int nb, int64_t b, const float *const *q, int64_t d,
+                    int64_t c, int64_t end, int64_t g, const tnk_tile *t, vf y[ROWS][4])
+{
+  vf scale[4];
+  TNK_UNROLL
+  for (int i = 0; i < nb; i++) scale[i] = form == CODE ? vf_load_f16(t->ks[b + i] + g * 16) : vf_set1(1.0f);
+  for (; c < end; c++) {
+    TNK_UNROLL
+    for (int i = 0; i < nb; i++) {
+      if (form != F32) ask_values(form, t, b + i, c);
+      const vf k = key(form, t, b + i, d, c, scale[i]);
+      TNK_UNROLL
+      for (int r = 0; r < rows; r++) y[r][i] = vf_fma(vf_set1(q[r][c]), k, y[r][i]);
+    }
+  }
+}
+
 /* rows queries times nb blocks of 16 keys, from block b on. */
-TNK_AI void dots(const int half, const int rows, const int nb, int64_t b, const float *const *q, int64_t d,
+TNK_AI void dots(const int form, const int rows, const int nb, int64_t b, const float *const *q, int64_t d,
                  const tnk_tile *t, float *s)
 {
+  const int64_t step = form == CODE ? t->k_group : d;
   vf y[ROWS][4];
   TNK_UNROLL
   for (int r = 0; r < rows; r++) {
     TNK_UNROLL
     for (int i = 0; i < nb; i++) y[r][i] = vf_set1(0.0f);
   }
-  for (int64_t c = 0; c < d; c++) {
-    TNK_UNROLL
-    for (int i = 0; i < nb; i++) {
-      const vf k = half ? vf_load_f16(t->k16[b + i] + c * 16) : vf_load(t->k32 + ((b + i) * d + c) * 16);
-      TNK_UNROLL
-      for (int r = 0; r < rows; r++) y[r][i] = vf_fma(vf_set1(q[r][c]), k, y[r][i]);
-    }
-  }
+  for (int64_t c = 0, g = 0; c < d; c += step, g++) dots_of(form, rows, nb, b, q, d, c, c + step, g, t, y);
   TNK_UNROLL
   for (int r = 0; r < rows; r++) {
     TNK_UNROLL
@@ -36,30 +73,50 @@ TNK_AI void dots(const int half, const int rows, const int nb, int64_t b, const 
   }
 }
 
-TNK_AI void scores_of(const int half, int64_t rows, const float *const *q, int64_t d, const tnk_tile *t, float *s)
+TNK_AI void scores_in_place(const int form, int64_t rows, const float *const *q, int64_t d, const tnk_tile *t, float *s)
 {
-  for (; rows > 0; rows -= ROWS, q += ROWS, s += ROWS * TNK_KEYS) {
-    for (int64_t b = 0; rows < 3 && b < 4; b += 2) {
-      if (rows == 1)
-        dots(half, 1, 2, b, q, d, t, s);
-      else
-        dots(half, 2, 2, b, q, d, t, s);
+  for (; rows > 0; rows -= FEW, q += FEW, s += FEW * TNK_KEYS) {
+    switch (rows) {
+      case 1:
+        for (int64_t b = 0; b < 4; b += WIDE(1)) dots(form, 1, WIDE(1), b, q, d, t, s);
+        break;
+      case 2:
+        for (int64_t b = 0; b < 4; b += WIDE(2)) dots(form, 2, WIDE(2), b, q, d, t, s);
+        break;
+      case 3:
+        for (int64_t b = 0; b < 4; b += WIDE(3)) dots(form, 3, WIDE(3), b, q, d, t, s);
+        break;
+      default:
+        for (int64_t b = 0; b < 4; b += WIDE(4)) dots(form, 4, WIDE(4), b, q, d, t, s);
+        break;
     }
-    for (int64_t b = 0; rows >= 3 && b < 4; b += BLOCKS) {
-      if (rows == 3)
-        dots(half, 3, BLOCKS, b, q, d, t, s);
-      else
-        dots(half, 4, BLOCKS, b, q, d, t, s);
+  }
+}
+
+/* Blocks of keys outside, so that they stay near; queries pass. */
+static void scores_f32(int64_t rows, const float *const *q, int64_t d, const tnk_tile *t, float *s)
+{
+  for (int64_t b = 0; b < 4; b += STEP) {
+    for (int64_t r = 0; r < rows; r += ROWS) {
+      const float *const *to = q + r;
+      float *out = s + r * TNK_KEYS;
+      switch (rows - r) {
+        case 1: dots(F32, 1, STEP, b, to, d, t, out); break;
+        case 2: dots(F32, 2, STEP, b, to, d, t, out); break;
+        case 3: dots(F32, 3, STEP, b, to, d, t, out); break;
+        default: dots(F32, 4, STEP, b, to, d, t, out); break;
+      }
     }
   }
 }
 
 static void scores(int64_t rows, const float *const *q, int64_t d, const tnk_tile *t, float *s)
 {
-  if (t->k32)
-    scores_of(0, rows, q, d, t, s);
-  else
-    scores_of(1, rows, q, d, t, s);
+  switch (form_of(t)) {
+    case F32: scores_f32(rows, q, d, t, s); break;
+    case HALF: scores_in_place(HALF, rows, q, d, t, s); break;
+    default: scores_in_place(CODE, rows, q, d, t, s); break;
+  }
 }
 
 /* Products to scores. */
@@ -107,16 +164,42 @@ static void shares(float *s, uint64_t visible, float scale, float cap, float m, 
   }
 }
 
-TNK_AI vf value(const int half, const tnk_tile *t, int64_t j, int64_t dv, int64_t c)
+/* Where the scales of a column of values lie: i of each key's n. */
+typedef struct scale_at {
+  int64_t i, n;
+} scale_at;
+
+TNK_AI scale_at scale_of(const int form, const tnk_tile *t, int64_t dv, int64_t c)
 {
-  return half ? vf_load_f16(t->v16[j / 16] + (j % 16) * dv + c) : vf_load(t->v32 + j * dv + c);
+  return form == CODE ? (scale_at){c / t->v_group, dv / t->v_group} : (scale_at){0, 0};
+}
+
+/* Columns [c, c + 16) of the value of key j. */
+TNK_AI vf value(const int form, const tnk_tile *t, int64_t j, int64_t dv, int64_t c, scale_at of)
+{
+  if (form == F32) return vf_load(t->v32 + c * TNK_KEYS + j * 16);
+  if (form == HALF) return vf_load_f16(t->v16[j / 16] + (j % 16) * dv + c);
+  return vf_mul(vf_load_i8(t->v8[j / 16] + (j % 16) * dv + c), vf_set1_f16(t->vs[j / 16] + (j % 16) * of.n + of.i));
+}
+
+/* Asks for columns [c, c + 16 nc) of the keys that come next. */
+TNK_AI void ask_next(const int form, const int nc, int64_t c, const tnk_tile *t)
+{
+  const int64_t column = form == CODE ? 16 : 32;
+  for (int b = 0; b < 4; b++) {
+    for (int64_t at = c * column; at < (c + 16 * nc) * column; at += 64) __builtin_prefetch(t->next[b] + at);
+  }
 }
 
 /* nc vectors of columns from c on, for rows rows. */
-TNK_AI void mixed(const int half, const int rows, const int nc, int64_t c, const float *p, uint64_t visible,
+TNK_AI void mixed(const int form, const int rows, const int nc, int64_t c, const float *p, uint64_t visible,
                   const tnk_tile *t, int64_t dv, float *const *o)
 {
   vf y[ROWS][4];
+  scale_at of[4];
+  if (form != F32) ask_next(form, nc, c, t);
+  TNK_UNROLL
+  for (int i = 0; i < nc; i++) of[i] = scale_of(form, t, dv, c + 16 * i);
   TNK_UNROLL
   for (int r = 0; r < rows; r++) {
     TNK_UNROLL
@@ -129,7 +212,7 @@ TNK_AI void mixed(const int half, const int rows, const int nc, int64_t c, const
     for (int r = 0; r < rows; r++) w[r] = vf_set1(p[r * TNK_KEYS + j]);
     TNK_UNROLL
     for (int i = 0; i < nc; i++) {
-      const vf v = value(half, t, j, dv, c + 16 * i);
+      const vf v = value(form, t, j, dv, c + 16 * i, of[i]);
       TNK_UNROLL
       for (int r = 0; r < rows; r++) y[r][i] = vf_fma(w[r], v, y[r][i]);
     }
@@ -141,34 +224,55 @@ TNK_AI void mixed(const int half, const int rows, const int nc, int64_t c, const
   }
 }
 
-TNK_AI void mix_rows(const int half, const int rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv,
+TNK_AI void mix_rows(const int form, const int rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv,
                      float *const *o)
 {
-  const int wide = rows < 3 ? 2 : BLOCKS;
   int64_t c = 0;
-  for (; c + 16 * wide <= dv; c += 16 * wide) mixed(half, rows, wide, c, p, visible, t, dv, o);
-  for (; c < dv; c += 16) mixed(half, rows, 1, c, p, visible, t, dv, o);
+  for (; c + 16 * WIDE(rows) <= dv; c += 16 * WIDE(rows)) mixed(form, rows, WIDE(rows), c, p, visible, t, dv, o);
+  for (; c < dv; c += 16) mixed(form, rows, 1, c, p, visible, t, dv, o);
 }
 
-TNK_AI void mix_of(const int half, int64_t rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv,
-                   float *const *o)
+TNK_AI void mix_in_place(const int form, int64_t rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv,
+                         float *const *o)
 {
-  for (; rows > 0; rows -= ROWS, p += ROWS * TNK_KEYS, o += ROWS) {
+  for (; rows > 0; rows -= FEW, p += FEW * TNK_KEYS, o += FEW) {
     switch (rows) {
-      case 1: mix_rows(half, 1, p, visible, t, dv, o); break;
-      case 2: mix_rows(half, 2, p, visible, t, dv, o); break;
-      case 3: mix_rows(half, 3, p, visible, t, dv, o); break;
-      default: mix_rows(half, 4, p, visible, t, dv, o); break;
+      case 1: mix_rows(form, 1, p, visible, t, dv, o); break;
+      case 2: mix_rows(form, 2, p, visible, t, dv, o); break;
+      case 3: mix_rows(form, 3, p, visible, t, dv, o); break;
+      default: mix_rows(form, 4, p, visible, t, dv, o); break;
     }
   }
 }
 
+/* Columns outside, so that they stay near; queries pass. */
+TNK_AI void mix_columns(const int nc, int64_t c, int64_t rows, const float *p, uint64_t visible, const tnk_tile *t,
+                        int64_t dv, float *const *o)
+{
+  for (; rows > 0; rows -= ROWS, p += ROWS * TNK_KEYS, o += ROWS) {
+    switch (rows) {
+      case 1: mixed(F32, 1, nc, c, p, visible, t, dv, o); break;
+      case 2: mixed(F32, 2, nc, c, p, visible, t, dv, o); break;
+      case 3: mixed(F32, 3, nc, c, p, visible, t, dv, o); break;
+      default: mixed(F32, 4, nc, c, p, visible, t, dv, o); break;
+    }
+  }
+}
+
+static void mix_f32(int64_t rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv, float *const *o)
+{
+  int64_t c = 0;
+  for (; c + 16 * STEP <= dv; c += 16 * STEP) mix_columns(STEP, c, rows, p, visible, t, dv, o);
+  for (; STEP > 1 && c < dv; c += 16) mix_columns(1, c, rows, p, visible, t, dv, o);
+}
+
 static void mix(int64_t rows, const float *p, uint64_t visible, const tnk_tile *t, int64_t dv, float *const *o)
 {
-  if (t->k32)
-    mix_of(0, rows, p, visible, t, dv, o);
-  else
-    mix_of(1, rows, p, visible, t, dv, o);
+  switch (form_of(t)) {
+    case F32: mix_f32(rows, p, visible, t, dv, o); break;
+    case HALF: mix_in_place(HALF, rows, p, visible, t, dv, o); break;
+    default: mix_in_place(CODE, rows, p, visible, t, dv, o); break;
+  }
 }
 
 /* exp of one number, the same as a lane of vf_exp. */
@@ -193,12 +297,27 @@ static float finish(float m, float l, const float *o, int64_t n, float *out)
   return m + vf_first(vf_log(vf_set1(l)));
 }
 
+TNK_AI void widen_of(const int form, const tnk_tile *t, int64_t d, int64_t dv, float *k32, float *v32)
+{
+  const int64_t step = form == CODE ? t->k_group : d;
+  for (int64_t b = 0; b < 4; b++) {
+    for (int64_t c0 = 0, g = 0; c0 < d; c0 += step, g++) {
+      const vf scale = form == CODE ? vf_load_f16(t->ks[b] + g * 16) : vf_set1(1.0f);
+      for (int64_t c = c0; c < c0 + step; c++) vf_store(k32 + (b * d + c) * 16, key(form, t, b, d, c, scale));
+    }
+  }
+  for (int64_t c = 0; c < dv; c += 16) {
+    const scale_at of = scale_of(form, t, dv, c);
+    for (int64_t j = 0; j < TNK_KEYS; j++) vf_store(v32 + c * TNK_KEYS + j * 16, value(form, t, j, dv, c, of));
+  }
+}
+
 static void widen(const tnk_tile *t, int64_t d, int64_t dv, float *k32, float *v32)
 {
-  for (int64_t b = 0; b < 4; b++) {
-    for (int64_t c = 0; c < d; c++) vf_store(k32 + (b * d + c) * 16, vf_load_f16(t->k16[b] + c * 16));
-    for (int64_t i = 0; i < 16 * dv; i += 16) vf_store(v32 + b * 16 * dv + i, vf_load_f16(t->v16[b] + i));
-  }
+  if (form_of(t) == CODE)
+    widen_of(CODE, t, d, dv, k32, v32);
+  else
+    widen_of(HALF, t, d, dv, k32, v32);
 }
 
 TNK_AI vf clamped(vf x) { return vf_max(vf_min(x, vf_set1(65504.0f)), vf_set1(-65504.0f)); }

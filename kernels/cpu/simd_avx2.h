@@ -130,6 +130,11 @@ TNK_AI vf vf_load_f16(const uint16_t *p)
   return (vf){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
               _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
 }
+TNK_AI vf vf_set1_f16(const uint16_t *p)
+{
+  const __m256 x = _mm256_cvtph_ps(_mm_set1_epi16((short)*p));
+  return (vf){x, x};
+}
 TNK_AI void vf_store_f16(uint16_t *p, vf x)
 {
   _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x.a, _MM_FROUND_TO_NEAREST_INT));

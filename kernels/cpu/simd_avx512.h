@@ -69,6 +69,7 @@ TNK_AI void vf_store_pairs(float *p, vf even, vf odd)
 }
 
 TNK_AI vf vf_load_f16(const uint16_t *p) { return (vf){_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p))}; }
+TNK_AI vf vf_set1_f16(const uint16_t *p) { return (vf){_mm512_cvtph_ps(_mm256_set1_epi16((short)*p))}; }
 TNK_AI void vf_store_f16(uint16_t *p, vf x)
 {
   _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT));

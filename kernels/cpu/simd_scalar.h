@@ -100,6 +100,7 @@ TNK_AI void vf_store_pairs(float *p, vf even, vf odd)
 
 /* Sixteen halves, exactly. */
 TNK_AI vf vf_load_f16(const uint16_t *p) { TNK_LANEWISE(tnk_f16_to_f32(p[i])); }
+TNK_AI vf vf_set1_f16(const uint16_t *p) { return vf_set1(tnk_f16_to_f32(*p)); }
 TNK_AI void vf_store_f16(uint16_t *p, vf a)
 {
   for (int i = 0; i < TNK_LANES; i++) p[i] = tnk_f32_to_f16(a.v[i]);

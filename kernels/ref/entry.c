@@ -54,6 +54,10 @@ size_t tnk_ref_entry_bytes(const tnk_layout *lay, int64_t d)
 
 static void put_code(uint8_t *codes, uint32_t bits, int64_t i, uint32_t code)
 {
+  if (bits == 8) {
+    codes[i] = (uint8_t)code;
+    return;
+  }
   for (uint32_t b = 0; b < bits; b++) {
     const uint64_t at = (uint64_t)i * bits + b;
     const uint8_t one = (uint8_t)(1u << (at % 8));

@@ -23,6 +23,7 @@ static tnk_tile halves(void)
   for (int b = 0; b < 4; b++) {
     t.k16[b] = k16 + b * D * 16;
     t.v16[b] = v16 + b * 16 * DV;
+    t.next[b] = (const uint8_t *)t.k16[b];
   }
   return t;
 }

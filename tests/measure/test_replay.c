@@ -24,7 +24,8 @@ static tn_replay_cfg config(const tn_trace *t) { return (tn_replay_cfg){.trace =
 Test(measure_replay, by_hand)
 {
   const tn_replay_cost cost = {1000, 10};
-  replay_rig *r = replay_open("llama", &cost, (const char *const[]){"engine.ctx=64", "engine.prefix_cache=false", NULL});
+  replay_rig *r =
+      replay_open("llama", &cost, (const char *const[]){"engine.ctx=64", "engine.prefix_cache=false", NULL});
   tn_trace t = poisson(1, 1, 20, 3);
   tn_replay_cfg cfg = config(&t);
   replay_go(r, &cfg);

@@ -37,8 +37,8 @@ static uint64_t lay_out(task *t, const cpu_group *g, uint32_t rep, uint8_t *work
 {
   const uint64_t queries = (uint64_t)TASK_ROWS * rep, d = g->d_k, dv = (uint64_t)g->dv;
   uint64_t at[8] = {0};
-  const uint64_t size[7] = {TNK_KEYS * d * 4,          TNK_KEYS * dv * 4 + d * 4, queries * sizeof(float *),
-                            queries * sizeof(float *), queries * TNK_KEYS * 8,    queries * sizeof(tree),
+  const uint64_t size[7] = {TNK_KEYS * d * 4,          TNK_KEYS * dv * 4 + (d + dv) * 4, queries * sizeof(float *),
+                            queries * sizeof(float *), queries * TNK_KEYS * 8,           queries * sizeof(tree),
                             queries * LEVELS * dv * 4};
   for (int i = 0; i < 7; i++) at[i + 1] = at[i] + round_up(size[i]);
   if (!t) return at[7];

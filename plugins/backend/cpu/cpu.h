@@ -8,6 +8,7 @@
  *   weights.c   weights to panels, codes.c     run.c      records in a gang; single ops
  *   kv.c        opening a cache                rows.c     records that treat each row on its own
  *   pages.c     its pages and entries          linear.c   LINEAR, SEGSUM
+ *   coded.c     entries of 8-bit codes
  *   program.c   prepared programs              write.c    KV_WRITE
  *   attend.c    ATTEND: tasks and merging      tile.c     a tile's keys, values and visible bits
  *   fuse.c      records to units               unit.c     LINEARs with what comes before and after them
@@ -119,7 +120,8 @@ tn_status tn_cpu_layout(const tn_layout *lay, const char *what, tnk_layout *out,
 
 typedef struct cpu_form { /* how a layout stores a group's entries in a page: for each layer and head ... */
   tnk_layout k, v;
-  bool halves;             /* f16 keys [page_tokens / 16][d_k][16], then f16 values [page_tokens][dv]; else ... */
+  bool halves;             /* f16 keys [page_tokens / 16][d_k][16], then f16 values [page_tokens][dv]; ... */
+  bool coded;              /* ... or 8-bit codes and their scales, as coded.c lays them out; else ... */
   size_t k_bytes, v_bytes; /* ... entries [page_tokens], a key and a value each */
   size_t unit_bytes;       /* of one layer and head */
 } cpu_form;
@@ -152,6 +154,17 @@ uint64_t tn_cpu_kv_page_bytes(tn_inst *in, const tn_kv *kv, uint32_t pool);
 tn_status tn_cpu_kv_move(tn_inst *in, tn_kv *kv, const tn_kv_moves *m);
 tn_status tn_cpu_kv_page_read(tn_inst *in, const tn_kv *kv, uint32_t pool, int32_t page, void *dst);
 tn_status tn_cpu_kv_page_write(tn_inst *in, tn_kv *kv, uint32_t pool, int32_t page, const void *src);
+
+/* Units of 8-bit codes (coded.c): whether a group's layouts are kept so; where the 16 entries from `slot` on lie, for
+ * attention; and entry `slot` from and to the packed form of kernels/ref/layout.h, key and value in a row. */
+bool tn_cpu_coded_fits(const cpu_group *g, const cpu_form *f, uint32_t page_tokens);
+void tn_cpu_coded_block(const tn_kv *kv, const cpu_group *g, const cpu_form *f, const uint8_t *unit, int64_t slot,
+                        int64_t block, tnk_tile *out);
+void tn_cpu_coded_take(const tn_kv *kv, const cpu_group *g, const cpu_form *f, const uint8_t *unit, int64_t slot,
+                       uint8_t *entry);
+void tn_cpu_coded_put(const tn_kv *kv, const cpu_group *g, const cpu_form *f, uint8_t *unit, int64_t slot,
+                      const uint8_t *entry);
+enum { CPU_CODED_BYTES = 2304 }; /* of the largest entry that tn_cpu_coded_fits takes */
 
 /* Where layer l, head h (indices into the group) of a page begin. */
 uint8_t *tn_cpu_kv_unit(const tn_kv *kv, const cpu_group *g, uint32_t layout, int32_t page, uint32_t l, uint32_t h);
@@ -342,7 +355,7 @@ typedef struct cpu_sight {
   const cpu_group *g;
   const cpu_head *at;
   const tn_kv_view *view;
-  float *k32, *v32; /* scratch of one tile: [4][d_k][16], [64][dv] */
+  float *k32, *v32; /* scratch of one tile: [4][d_k][16], [dv / 16][64][16] */
 } cpu_sight;
 
 /* Bits of the ranks of tile t that the row sees; *sinks: those whose keys take the sink query. */

@@ -1,6 +1,6 @@
 /* kv: the cache's bytes. A page of a group is [layer][head] units. Where keys and values are f16 and pages are whole blocks
  * of 16 tokens, a unit is keys [page_tokens / 16][d_k][16], then values [page_tokens][d_v padded to 16], so that attention
- * reads lanes; any other layout is packed entries [page_tokens]. A pool's pages are as large as its largest user's. */
+ * reads lanes; 8-bit codes lie alike (coded.c); any other layout is packed entries [page_tokens]. A pool's pages are as large as its largest user's. */
 #include <string.h>
 
 #include "cpu.h"
@@ -53,6 +53,7 @@ static tn_status copy_forms(tn_inst *in, const tn_kv_group *src, uint32_t page_t
     f->k_bytes = f->halves ? 2 * g->d_k : tnk_ref_entry_bytes(&f->k, g->d_k);
     f->v_bytes = f->halves ? 2 * (size_t)g->dv : tnk_ref_entry_bytes(&f->v, g->d_v);
     f->unit_bytes = page_tokens * (f->k_bytes + f->v_bytes);
+    f->coded = tn_cpu_coded_fits(g, f, page_tokens);
     if (f->halves) f->unit_bytes = (f->unit_bytes + CPU_LINE - 1) / CPU_LINE * CPU_LINE;
   }
   return TN_OK;

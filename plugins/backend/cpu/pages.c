@@ -48,8 +48,11 @@ void tn_cpu_kv_load(const tn_kv *kv, const cpu_group *g, uint32_t layout, const 
     for (uint32_t i = 0; i < g->d_v; i++) v[i] = tnk_f16_to_f32(vh[i]);
     return;
   }
-  tnk_ref_entry_decode(&f->k, entry(f, unit, slot), g->d_k, k);
-  tnk_ref_entry_decode(&f->v, entry(f, unit, slot) + f->k_bytes, g->d_v, v);
+  uint8_t codes[CPU_CODED_BYTES];
+  const uint8_t *e = f->coded ? codes : entry(f, unit, slot);
+  if (f->coded) tn_cpu_coded_take(kv, g, f, unit, slot, codes);
+  tnk_ref_entry_decode(&f->k, e, g->d_k, k);
+  tnk_ref_entry_decode(&f->v, e + f->k_bytes, g->d_v, v);
 }
 
 void tn_cpu_kv_store(const tn_inst *in, const tn_kv *kv, const cpu_group *g, uint32_t layout, uint8_t *unit,
@@ -60,8 +63,10 @@ void tn_cpu_kv_store(const tn_inst *in, const tn_kv *kv, const cpu_group *g, uin
     in->attend->put(k, g->d_k, key_halves(g, unit, slot), 0, v, g->d_v, value_halves(kv, g, unit, slot), g->dv);
     return;
   }
-  tnk_ref_entry_encode(&f->k, k, g->d_k, entry(f, unit, slot));
-  tnk_ref_entry_encode(&f->v, v, g->d_v, entry(f, unit, slot) + f->k_bytes);
+  uint8_t codes[CPU_CODED_BYTES], *e = f->coded ? codes : entry(f, unit, slot);
+  tnk_ref_entry_encode(&f->k, k, g->d_k, e);
+  tnk_ref_entry_encode(&f->v, v, g->d_v, e + f->k_bytes);
+  if (f->coded) tn_cpu_coded_put(kv, g, f, unit, slot, codes);
 }
 
 /* ---------------------------------------------------------------- whole pages */
@@ -114,6 +119,10 @@ static void move_one(const tn_inst *in, const tn_kv *kv, const cpu_group *g, pla
     uint16_t *kd = key_halves(g, d, dst.slot);
     for (uint32_t i = 0; i < g->d_k; i++) kd[16 * i] = ks[16 * i];
     memmove(value_halves(kv, g, d, dst.slot), value_halves(kv, g, s, src.slot), f->v_bytes);
+  } else if (src.layout == dst.layout && f->coded) {
+    uint8_t codes[CPU_CODED_BYTES];
+    tn_cpu_coded_take(kv, g, f, s, src.slot, codes);
+    tn_cpu_coded_put(kv, g, f, d, dst.slot, codes);
   } else if (src.layout == dst.layout) {
     memmove(entry(f, d, dst.slot), entry(f, s, src.slot), f->k_bytes + f->v_bytes);
   } else {

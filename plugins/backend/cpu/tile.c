@@ -94,30 +94,65 @@ static int64_t entry_of(const cpu_sight *s, int64_t row, int64_t rank)
   return rank < s->view->n ? rank : s->view->n + tn_cpu_slot_at(s->c->b, row, rank - s->view->n);
 }
 
-/* The tile's blocks where they lie in the cache, if they are halves and whole. */
-static bool in_place(const cpu_sight *s, int64_t row, int64_t t, uint64_t wanted, tnk_tile *out)
+/* Block i of 16 ranks from `rank` on where it lies in the cache; false: its page's layout is not read in place. */
+static bool block_in_place(const cpu_sight *s, int64_t rank, int64_t i, tnk_tile *out)
 {
-  const int64_t per = s->kv->page_tokens, rank0 = t * TNK_KEYS;
-  const bool path = s->c->b->path_off[row] >= 0 && rank0 + TNK_KEYS > s->view->n;
-  if (path || per % 16) return false;
-  *out = (tnk_tile){0};
-  const uint16_t *some = NULL, *some_v = NULL;
-  for (int64_t i = 0; i < 4; i++) {
-    const int64_t rank = rank0 + 16 * i, at = rank / per;
-    if (!(wanted >> (16 * i) & 0xFFFF)) continue;
-    const uint32_t layout = s->view->layout ? s->view->layout[at] : 0;
-    if (!s->g->forms[layout].halves) return false;
-    const uint8_t *unit = tn_cpu_kv_unit(s->kv, s->g, layout, s->view->page[at], s->at->layer, s->at->head);
-    const uint16_t *h = (const uint16_t *)(const void *)unit;
-    some = out->k16[i] = h + rank % per * s->g->d_k;
-    some_v = out->v16[i] = h + per * s->g->d_k + rank % per * s->g->dv;
+  const int64_t per = s->kv->page_tokens, at = rank / per, slot = rank % per;
+  const uint32_t layout = s->view->layout ? s->view->layout[at] : 0;
+  const cpu_form *f = &s->g->forms[layout];
+  if (!f->halves && !f->coded) return false;
+  const uint8_t *unit = tn_cpu_kv_unit(s->kv, s->g, layout, s->view->page[at], s->at->layer, s->at->head);
+  if (f->coded) {
+    tn_cpu_coded_block(s->kv, s->g, f, unit, slot, i, out);
+    return true;
   }
-  for (int64_t i = 0; i < 4; i++) { /* blocks that nobody sees: anything readable */
-    if (out->k16[i]) continue;
-    out->k16[i] = some;
-    out->v16[i] = some_v;
+  const uint16_t *h = (const uint16_t *)(const void *)unit;
+  out->k16[i] = h + slot * s->g->d_k;
+  out->v16[i] = h + per * s->g->d_k + slot * s->g->dv;
+  return true;
+}
+
+/* Blocks that nobody sees become block i, so that they can be read. False: some are halves and some are codes. */
+static bool fill_blocks(tnk_tile *t, int64_t i)
+{
+  const bool coded = t->k8[i] != NULL;
+  for (int64_t b = 0; b < 4; b++) {
+    if (coded ? t->k16[b] != NULL : t->k8[b] != NULL) return false;
+    if (t->k16[b] || t->k8[b]) continue;
+    t->k16[b] = t->k16[i], t->v16[b] = t->v16[i];
+    t->k8[b] = t->k8[i], t->v8[b] = t->v8[i];
+    t->ks[b] = t->ks[i], t->vs[b] = t->vs[i];
   }
   return true;
+}
+
+/* The tile's blocks where they lie in the cache, if all are halves or all are codes, and whole. */
+static bool in_place(const cpu_sight *s, int64_t row, int64_t t, uint64_t wanted, tnk_tile *out)
+{
+  const int64_t rank0 = t * TNK_KEYS;
+  const bool path = s->c->b->path_off[row] >= 0 && rank0 + TNK_KEYS > s->view->n;
+  int64_t some = 0;
+  if (path || s->kv->page_tokens % 16) return false;
+  *out = (tnk_tile){0};
+  for (int64_t i = 0; i < 4; i++) {
+    if (!(wanted >> (16 * i) & 0xFFFF)) continue;
+    if (!block_in_place(s, rank0 + 16 * i, i, out)) return false;
+    some = i;
+  }
+  return fill_blocks(out, some);
+}
+
+/* Keys of the tile that comes next, of those of its blocks that are read in place; else those of this one. */
+static void point_next(const cpu_sight *s, int64_t t, tnk_tile *out)
+{
+  const int64_t rank0 = (t + 1) * TNK_KEYS;
+  tnk_tile next = *out;
+  for (int64_t i = 0; i < 4 && rank0 + 16 * i < s->view->n; i++) {
+    if (s->view->page[(rank0 + 16 * i) / s->kv->page_tokens] >= 0) block_in_place(s, rank0 + 16 * i, i, &next);
+  }
+  for (int64_t i = 0; i < 4; i++) {
+    out->next[i] = next.k8[i] ? (const uint8_t *)next.k8[i] : (const uint8_t *)next.k16[i];
+  }
 }
 
 /* The wanted entries one by one to scratch. */
@@ -130,10 +165,11 @@ static void gather(const cpu_sight *s, int64_t row, int64_t t, uint64_t wanted, 
     const int64_t bit = __builtin_ctzll(left), entry = entry_of(s, row, t * TNK_KEYS + bit), at = entry / per;
     const uint32_t layout = s->view->layout ? s->view->layout[at] : 0;
     const uint8_t *unit = tn_cpu_kv_unit(s->kv, s->g, layout, s->view->page[at], s->at->layer, s->at->head);
-    float *v = s->v32 + bit * s->g->dv;
+    float *v = k + d;
     tn_cpu_kv_load(s->kv, s->g, layout, unit, entry % per, k, v);
     for (int64_t c = s->g->d_v; c < s->g->dv; c++) v[c] = 0;
     for (int64_t c = 0; c < d; c++) s->k32[(bit / 16 * d + c) * 16 + bit % 16] = k[c];
+    for (int64_t c = 0; c < s->g->dv; c++) s->v32[(c / 16 * TNK_KEYS + bit) * 16 + c % 16] = v[c];
   }
   *out = (tnk_tile){.k32 = s->k32, .v32 = s->v32};
 }
@@ -142,7 +178,9 @@ void tn_cpu_tile(const cpu_sight *s, int64_t row, int64_t t, uint64_t wanted, bo
 {
   if (!in_place(s, row, t, wanted, out)) {
     gather(s, row, t, wanted, out);
-  } else if (widen) {
+  } else if (!widen) {
+    point_next(s, t, out);
+  } else {
     s->c->in->attend->widen(out, s->g->d_k, s->g->dv, s->k32, s->v32);
     *out = (tnk_tile){.k32 = s->k32, .v32 = s->v32};
   }
